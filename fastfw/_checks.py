@@ -1,0 +1,488 @@
+"""Coercion and validation, done once at the door.
+
+Everything behind these functions (drivers, kernels) works on one canonical form: C-contiguous,
+aligned, native byte order, read-only; float64 or float32 features and intp labels.  One form means
+that every kernel is compiled once per dtype.  Arrays that already have the form are passed on as a
+read-only view of the same memory; everything else is copied exactly once.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "FloatArray",
+    "IndexArray",
+    "batch_parts",
+    "features",
+    "float_dtype",
+    "fraction",
+    "labels",
+    "non_negative_float",
+    "positive_float",
+    "positive_int",
+    "seed",
+]
+
+FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
+IndexArray: TypeAlias = npt.NDArray[np.intp]
+
+_FLOAT64 = np.dtype(np.float64)
+_FLOAT32 = np.dtype(np.float32)
+_INTP = np.dtype(np.intp)
+
+# Elements looked at together by the finiteness check: its scratch mask stays in the L2 cache and
+# never grows with the data.
+_BLOCK = 1 << 16
+
+
+def features(
+    X: object,
+    *,
+    name: str = "X",
+    n_features: int | None = None,
+    dtype: npt.DTypeLike | None = None,
+) -> FloatArray:
+    """Return features in canonical form, or say precisely why they cannot be used.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, d)
+        Booleans, integers or floats in any memory layout and byte order.  Never mutated.
+    name : str
+        The argument's name, for error messages.
+    n_features : int, optional
+        The wanted number of columns.
+    dtype : {float64, float32}, optional
+        The wanted dtype.  By default float64 and float32 are kept and everything else becomes
+        float64.
+
+    Returns
+    -------
+    ndarray, shape (n, d), float64 or float32
+        C-contiguous, aligned, native byte order, read-only, finite.  It shares memory with `X`
+        wherever no conversion is needed.
+
+    Raises
+    ------
+    TypeError
+        If `X` does not hold real numbers.
+    ValueError
+        If `X` is not two-dimensional, is empty, has the wrong width, or holds NaN or inf; the first
+        offending position is named.
+
+    Notes
+    -----
+    O(n d) time; beyond the result itself, O(1) memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> features(np.array([[1, 2], [3, 4]], dtype=np.uint8))
+    array([[1., 2.],
+           [3., 4.]])
+    >>> features([[0.0, float("nan")]])
+    Traceback (most recent call last):
+        ...
+    ValueError: X[0, 1] is nan; X must be finite: drop or impute such rows
+    """
+    target = None if dtype is None else float_dtype(dtype)
+    given = _as_array(X, name)
+    kind = given.dtype.kind
+    if kind not in "fiub":
+        raise TypeError(_not_numbers(given, name, X))
+    if given.ndim != 2:
+        hint = f"; a single sample is {name}[np.newaxis, :]" if given.ndim == 1 else ""
+        raise ValueError(
+            f"{name} must be a matrix of shape (n_samples, n_features), "
+            f"but it has shape {given.shape}{hint}"
+        )
+    rows, columns = given.shape
+    if rows == 0 or columns == 0:
+        raise ValueError(
+            f"{name} is empty: its shape is {given.shape}, "
+            "and at least one row and one column are needed"
+        )
+    if n_features is not None and columns != n_features:
+        raise ValueError(f"{name} has {columns} columns, but {n_features} features are wanted")
+    if target is None:
+        native = given.dtype.newbyteorder("=")
+        target = native if native in (_FLOAT64, _FLOAT32) else _FLOAT64
+
+    canonical = _canonical(given, target)
+    if kind == "f":
+        first = _first_non_finite(canonical)
+        if first >= 0:
+            i, j = divmod(first, columns)
+            value = given[i, j]
+            if np.isfinite(value):
+                raise ValueError(
+                    f"{name}[{i}, {j}] is {value}, which {target.name} cannot hold; rescale {name}"
+                )
+            raise ValueError(
+                f"{name}[{i}, {j}] is {value}; {name} must be finite: drop or impute such rows"
+            )
+    return canonical
+
+
+def labels(
+    y: object,
+    *,
+    n_samples: int | None = None,
+    n_classes: int | None = None,
+    name: str = "y",
+) -> IndexArray:
+    """Return class labels in canonical form, or say precisely why they cannot be used.
+
+    Parameters
+    ----------
+    y : array_like, shape (n,)
+        Class numbers 0, 1, ... of any integer dtype, or booleans.  Never mutated.
+    n_samples : int, optional
+        The wanted length.
+    n_classes : int, optional
+        Labels must be smaller than this.
+    name : str
+        The argument's name, for error messages.
+
+    Returns
+    -------
+    ndarray, shape (n,), intp
+        C-contiguous, aligned, native byte order, read-only.  It shares memory with `y` wherever no
+        conversion is needed.
+
+    Raises
+    ------
+    TypeError
+        If `y` holds anything but integers.
+    ValueError
+        If `y` is not one-dimensional, is empty, has the wrong length, or holds a label that is
+        negative or too large; the first such label is named.
+
+    Notes
+    -----
+    O(n) time.
+
+    Examples
+    --------
+    >>> labels([2, 0, 1], n_classes=3)
+    array([2, 0, 1])
+    >>> labels([2, 0, 3], n_classes=3)
+    Traceback (most recent call last):
+        ...
+    ValueError: y[2] is 3; with 3 classes, labels must be 0, ..., 2
+    """
+    given = _as_array(y, name)
+    if given.size == 0:
+        raise ValueError(f"{name} is empty: at least one label is needed")
+    if given.dtype.kind not in "iub":
+        raise TypeError(
+            f"{name} must hold integer class numbers 0, 1, ..., but its dtype is {given.dtype}; "
+            f"to number the classes: classes, {name} = np.unique({name}, return_inverse=True)"
+        )
+    if given.ndim != 1:
+        if given.ndim == 2 and given.shape[1] == 1:
+            hint = f"; use {name}.ravel()"
+        elif given.ndim == 2:
+            hint = f"; from one-hot rows: {name} = np.argmax({name}, axis=1)"
+        else:
+            hint = ""
+        raise ValueError(
+            f"{name} must have shape (n_samples,), but it has shape {given.shape}{hint}"
+        )
+    if n_samples is not None and len(given) != n_samples:
+        raise ValueError(
+            f"{name} has {len(given)} labels, but {n_samples} are wanted: one for each row"
+        )
+    canonical = _canonical(given, _INTP)
+    # Seen as unsigned, a negative label is larger than any class number, and so is an uint64 label
+    # that intp cannot hold: one pass finds all three faults.
+    limit = n_classes if n_classes is not None else np.iinfo(np.intp).max
+    if canonical.view(np.uintp).max() >= limit:
+        i = int(np.argmax(canonical.view(np.uintp) >= limit))
+        if n_classes is None:
+            raise ValueError(f"{name}[{i}] is {given[i]}; labels must be 0, 1, ...")
+        raise ValueError(
+            f"{name}[{i}] is {given[i]}; with {n_classes} classes, "
+            f"labels must be 0, ..., {n_classes - 1}"
+        )
+    return canonical
+
+
+def batch_parts(batch: object) -> tuple[Any, Any]:
+    """Split a batch into its features and labels, without looking at either.
+
+    Parameters
+    ----------
+    batch : object
+        A pair ``(X, y)`` or anything with attributes ``.X`` and ``.y``.
+
+    Returns
+    -------
+    tuple
+        ``(X, y)``, unchecked.
+
+    Raises
+    ------
+    TypeError
+        If `batch` is neither.
+
+    Examples
+    --------
+    >>> batch_parts(([[1.0]], [0]))
+    ([[1.0]], [0])
+    """
+    if isinstance(batch, tuple | list) and len(batch) == 2:
+        return batch[0], batch[1]
+    try:
+        return batch.X, batch.y  # type: ignore[attr-defined]
+    except AttributeError:
+        length = f" of length {len(batch)}" if isinstance(batch, tuple | list) else ""
+        raise TypeError(
+            f"batch must be a pair (X, y) or have attributes .X and .y, "
+            f"but it is a {type(batch).__name__}{length}"
+        ) from None
+
+
+def float_dtype(dtype: npt.DTypeLike, name: str = "dtype") -> np.dtype[Any]:
+    """Return `dtype` as a native NumPy dtype if it is float64 or float32.
+
+    Raises
+    ------
+    ValueError
+        If it is any other dtype.
+    TypeError
+        If it is not a dtype at all.
+
+    Examples
+    --------
+    >>> float_dtype("float32")
+    dtype('float32')
+    """
+    try:
+        found = np.dtype(dtype).newbyteorder("=")
+    except TypeError:
+        raise TypeError(f"{name} must be float64 or float32, but it is {dtype!r}") from None
+    if found not in (_FLOAT64, _FLOAT32):
+        raise ValueError(f"{name} must be float64 or float32, but it is {found}")
+    return found
+
+
+def positive_float(value: object, name: str) -> float:
+    """Return a finite number above zero as a plain float.
+
+    Raises
+    ------
+    TypeError
+        If `value` is not a real number (booleans are not).
+    ValueError
+        If it is NaN, infinite, zero or negative.
+
+    Examples
+    --------
+    >>> positive_float(8, "radius")
+    8.0
+    """
+    number = _real(value, name, "a positive number")
+    if not number > 0.0:
+        raise ValueError(f"{name} must be a positive number, but it is {value}")
+    return number
+
+
+def non_negative_float(value: object, name: str) -> float:
+    """Return a finite number of at least zero as a plain float.
+
+    Raises
+    ------
+    TypeError
+        If `value` is not a real number (booleans are not).
+    ValueError
+        If it is NaN, infinite or negative.
+
+    Examples
+    --------
+    >>> non_negative_float(0, "tol")
+    0.0
+    """
+    number = _real(value, name, "a number >= 0")
+    if number < 0.0:
+        raise ValueError(f"{name} must be a number >= 0, but it is {value}")
+    return number
+
+
+def fraction(value: object, name: str, *, positive: bool = False) -> float:
+    """Return a number in [0, 1], or in (0, 1] if `positive`, as a plain float.
+
+    Raises
+    ------
+    TypeError
+        If `value` is not a real number (booleans are not).
+    ValueError
+        If it lies outside the interval or is NaN.
+
+    Examples
+    --------
+    >>> fraction(0.5, "step")
+    0.5
+    """
+    wanted = "a number in (0, 1]" if positive else "a number in [0, 1]"
+    number = _real(value, name, wanted)
+    if not 0.0 <= number <= 1.0 or (positive and number == 0.0):
+        raise ValueError(f"{name} must be {wanted}, but it is {value}")
+    return number
+
+
+def positive_int(value: object, name: str, *, minimum: int = 1) -> int:
+    """Return an integer of at least `minimum` as a plain int.
+
+    Raises
+    ------
+    TypeError
+        If `value` is not an integer; booleans and floats are not, whatever their value.
+    ValueError
+        If it is below `minimum`.
+
+    Examples
+    --------
+    >>> positive_int(600, "batch_size")
+    600
+    """
+    number = _integer(value, name, f"an integer >= {minimum}")
+    if number < minimum:
+        raise ValueError(f"{name} must be an integer >= {minimum}, but it is {number}")
+    return number
+
+
+def seed(value: object, name: str = "seed") -> int | tuple[int, ...]:
+    """Return a seed that gives the same random numbers whenever it is used.
+
+    Parameters
+    ----------
+    value : int or sequence of int
+        Integers >= 0.  A sequence such as ``(seed, trial)`` makes independent streams.
+    name : str
+        The argument's name, for error messages.
+
+    Returns
+    -------
+    int or tuple of int
+        What ``np.random.default_rng`` takes.
+
+    Raises
+    ------
+    TypeError
+        If it is not an integer or a sequence of integers.  ``None`` and generators are refused:
+        a second pass would draw other numbers than the first.
+    ValueError
+        If an integer is negative or the sequence is empty.
+
+    Examples
+    --------
+    >>> seed((0, 3))
+    (0, 3)
+    """
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            return positive_int(value, name, minimum=0)
+        parts = tuple(positive_int(part, f"{name}[{i}]", minimum=0) for i, part in enumerate(value))
+        if not parts:
+            raise ValueError(f"{name} must not be an empty sequence; give an integer >= 0")
+        return parts
+    return positive_int(value, name, minimum=0)
+
+
+def _as_array(value: object, name: str) -> npt.NDArray[Any]:
+    """View anything array-like as a plain ndarray; masks must not vanish silently."""
+    if type(value) is np.ndarray:
+        return value
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array; fill it in first, with {name}.filled(...)")
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} cannot be read as a NumPy array: {error}") from None
+
+
+def _canonical(given: npt.NDArray[Any], target: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return a canonical, read-only array: the same memory if possible, else one copy."""
+    flags = given.flags
+    if given.dtype == target and flags.c_contiguous and flags.aligned:
+        if not flags.writeable:
+            return given
+        result = given.view()
+    else:
+        # Overflow and NaN are found by the check that follows, with their position.
+        with np.errstate(over="ignore", invalid="ignore"):
+            result = np.array(given, dtype=target, order="C")
+    result.flags.writeable = False
+    return result
+
+
+def _first_non_finite(a: FloatArray) -> int:
+    """Return the flat position of the first NaN or inf of a C-contiguous array, or -1."""
+    flat = a.reshape(-1)
+    mask = np.empty(min(flat.size, _BLOCK), dtype=np.bool_)
+    for start in range(0, flat.size, _BLOCK):
+        block = flat[start : start + _BLOCK]
+        finite = np.isfinite(block, out=mask[: block.size])
+        if not finite.all():
+            return start + int(finite.argmin())
+    return -1
+
+
+def _not_numbers(given: npt.NDArray[Any], name: str, original: object) -> str:
+    """Word the error for features that are not real numbers."""
+    if hasattr(original, "toarray"):
+        return f"{name} is a sparse matrix, but a dense array is wanted; use {name}.toarray()"
+    if given.dtype.kind == "c":
+        return f"{name} must hold real numbers, but its dtype is {given.dtype}; use {name}.real"
+    if given.dtype.kind in "OUS":
+        return (
+            f"{name} must hold real numbers, but its dtype is {given.dtype}; "
+            f"if all entries are numbers, use {name}.astype(np.float64)"
+        )
+    return f"{name} must hold real numbers, but its dtype is {given.dtype}"
+
+
+def _scalar(value: object) -> object:
+    """Unwrap a zero-dimensional array."""
+    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+
+
+def _real(value: object, name: str, wanted: str) -> float:
+    value = _scalar(value)
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be {wanted}, but it is {_shown(value)}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be {wanted}, but it is {_shown(value, bare=True)}")
+    return number
+
+
+def _integer(value: object, name: str, wanted: str) -> int:
+    value = _scalar(value)
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
+        hint = ""
+        if isinstance(value, float | np.floating) and float(value).is_integer():
+            hint = f"; write {int(value)}"
+        raise TypeError(f"{name} must be {wanted}, but it is {_shown(value)}{hint}")
+    return operator.index(value)
+
+
+def _shown(value: object, *, bare: bool = False) -> str:
+    """Show a value on one short line, with its type unless `bare`."""
+    text = repr(value) if not isinstance(value, np.generic) else str(value)
+    text = " ".join(text.split())
+    if len(text) > 60:
+        text = text[:57] + "..."
+    return text if bare else f"{text} ({type(value).__name__})"

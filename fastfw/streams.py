@@ -1,0 +1,521 @@
+"""How batches arrive: drawn i.i.d., or sorted by class as an adversary would send them.
+
+A stream made here remembers row numbers, not rows.  Kernels read the rows they need straight from
+the data, a batch gathers its own only when asked, and one validated `Dataset` serves any number of
+streams.  Streams can be iterated again and again and give the same batches every time.
+
+Learners accept any other iterable too, as long as it yields pairs ``(X, y)`` or objects with
+attributes ``.X`` and ``.y``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw._checks import (
+    FloatArray,
+    IndexArray,
+    features,
+    float_dtype,
+    labels,
+    positive_int,
+)
+from fastfw._checks import seed as checked_seed
+
+__all__ = ["Batch", "Dataset", "IndexedStream", "iid_stream", "sorted_stream"]
+
+# Row numbers drawn in one go: half a megabyte.  It must not depend on how the rows are consumed.
+_CHUNK = 1 << 16
+
+
+class Dataset:
+    """Labelled data in memory, validated once.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, d)
+        Features: booleans, integers or floats in any layout.  float64 and float32 are kept,
+        everything else becomes float64.
+    y : array_like, shape (n,)
+        Class numbers 0, 1, ... of any integer dtype.
+
+    Attributes
+    ----------
+    X : ndarray, shape (n, d), float64 or float32
+        C-contiguous and read-only.  It shares memory with what was given wherever no conversion is
+        needed, so do not change that afterwards: the checks are not run again.
+    y : ndarray, shape (n,), intp
+        Likewise.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the data cannot be used; the message names the argument and the first bad position.
+
+    Examples
+    --------
+    >>> data = Dataset([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [0, 1, 2])
+    >>> len(data), data.n_features, data.n_classes
+    (3, 2, 3)
+    """
+
+    __slots__ = ("X", "_other", "n_classes", "y")
+
+    X: FloatArray
+    y: IndexArray
+    n_classes: int
+    """One more than the largest label."""
+
+    def __init__(self, X: object, y: object) -> None:
+        self.X = features(X)
+        self.y = labels(y, n_samples=self.X.shape[0])
+        self.n_classes = int(self.y.max()) + 1
+        self._other: Dataset | None = None
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.X.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The features' dtype, float64 or float32."""
+        return self.X.dtype
+
+    def astype(self, dtype: npt.DTypeLike) -> Dataset:
+        """Return the same data with features of another dtype.
+
+        Parameters
+        ----------
+        dtype : {float64, float32}
+            The wanted dtype.
+
+        Returns
+        -------
+        Dataset
+            This very object if its features have that dtype; otherwise a converted one, made on
+            the first call and kept for the next ones.  Labels are shared.
+
+        Raises
+        ------
+        ValueError
+            If a value is too large for the wanted dtype.
+        """
+        wanted = float_dtype(dtype)
+        if self.X.dtype == wanted:
+            return self
+        if self._other is None:
+            other = object.__new__(Dataset)
+            other.X = features(self.X, dtype=wanted)
+            other.y = self.y
+            other.n_classes = self.n_classes
+            other._other = None
+            self._other = other
+        return self._other
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return int(self.X.shape[0])
+
+    def __repr__(self) -> str:
+        """Describe the data in one line."""
+        return (
+            f"<Dataset: {self.n_samples} rows x {self.n_features} features, "
+            f"{self.n_classes} classes, {self.X.dtype}>"
+        )
+
+    def __reduce__(self) -> tuple[Callable[..., Dataset], tuple[FloatArray, IndexArray]]:
+        """Pickle the arrays alone; they are made read-only and checked again when loaded."""
+        return Dataset, (self.X, self.y)
+
+
+class Batch:
+    """Some rows of a `Dataset`, gathered only when asked for.
+
+    It unpacks like a pair: ``X, y = batch``.
+
+    Parameters
+    ----------
+    data : Dataset
+        Where the rows come from.
+    rows : array_like of int, shape (B,)
+        Row numbers in 0, ..., n - 1; repetitions are allowed.
+
+    Attributes
+    ----------
+    data : Dataset
+        The data, shared.
+    rows : ndarray, shape (B,), intp
+        The row numbers, read-only.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `rows` are not integers, not in range, or empty.
+
+    Examples
+    --------
+    >>> data = Dataset([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [0, 1, 2])
+    >>> batch = Batch(data, [2, 0])
+    >>> batch.X
+    array([[1., 1.],
+           [0., 1.]])
+    >>> batch.y
+    array([2, 0])
+    """
+
+    __slots__ = ("_X", "_y", "data", "rows")
+
+    data: Dataset
+    rows: IndexArray
+
+    def __init__(self, data: Dataset, rows: object) -> None:
+        self.data = data
+        self.rows = _row_numbers(rows, data.n_samples, ndim=1)
+        self._X: FloatArray | None = None
+        self._y: IndexArray | None = None
+
+    @classmethod
+    def _trusted(cls, data: Dataset, rows: IndexArray) -> Batch:
+        """Skip the checks: streams have made or checked the rows themselves."""
+        batch = object.__new__(cls)
+        batch.data = data
+        batch.rows = rows
+        batch._X = None
+        batch._y = None
+        return batch
+
+    @property
+    def X(self) -> FloatArray:
+        """The batch's features, shape (B, d), read-only; gathered on first use."""
+        if self._X is None:
+            gathered = self.data.X.take(self.rows, axis=0)
+            gathered.flags.writeable = False
+            self._X = gathered
+        return self._X
+
+    @property
+    def y(self) -> IndexArray:
+        """The batch's labels, shape (B,), read-only; gathered on first use."""
+        if self._y is None:
+            gathered = self.data.y.take(self.rows)
+            gathered.flags.writeable = False
+            self._y = gathered
+        return self._y
+
+    def __len__(self) -> int:
+        """Return the number of rows, B."""
+        return int(self.rows.shape[0])
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield X, then y, so that a batch unpacks like a pair."""
+        yield self.X
+        yield self.y
+
+    def __repr__(self) -> str:
+        """Describe the batch in one line."""
+        return f"<Batch: {len(self)} rows of {self.data!r}>"
+
+    def __reduce__(self) -> tuple[Callable[..., Batch], tuple[Dataset, IndexArray]]:
+        """Pickle the data and the row numbers alone."""
+        return Batch, (self.data, self.rows)
+
+
+class IndexedStream:
+    """A stream of equally large batches of rows of one `Dataset`.
+
+    Iterate over it as often as you like: every pass yields the same batches.
+
+    Parameters
+    ----------
+    data : Dataset
+        Where the rows come from.
+    rows : array_like of int, shape (T, B)
+        Row t holds the row numbers of batch t.
+
+    Attributes
+    ----------
+    data : Dataset
+        The data, shared.
+    rounds : int
+        Number of batches, T.
+    batch_size : int
+        Rows in each batch, B.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `rows` are not integers, not in range, or empty.
+
+    Examples
+    --------
+    >>> data = Dataset([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [0, 1, 2])
+    >>> [batch.y.tolist() for batch in IndexedStream(data, [[0, 1], [2, 2]])]
+    [[0, 1], [2, 2]]
+    """
+
+    data: Dataset
+    rounds: int
+    batch_size: int
+
+    def __init__(self, data: Dataset, rows: object) -> None:
+        if not isinstance(data, Dataset):
+            raise TypeError(f"data must be a Dataset, but it is a {type(data).__name__}")
+        self._rows = _row_numbers(rows, data.n_samples, ndim=2)
+        self.data = data
+        self.rounds, self.batch_size = self._rows.shape
+        self._kind = "indexed"
+
+    def _chunks(self) -> Iterator[IndexArray]:
+        """Yield read-only (k, B) arrays of row numbers, k of the stream's own choosing."""
+        yield self._rows
+
+    def row_blocks(self, max_rounds: int) -> Iterator[IndexArray]:
+        """Yield the row numbers of all batches in order, several rounds at a time.
+
+        Parameters
+        ----------
+        max_rounds : int
+            The most rounds to hand over at once.
+
+        Yields
+        ------
+        ndarray, shape (k, B), intp
+            C-contiguous and read-only; k equals `max_rounds` in all blocks but the last.
+            Concatenated, the blocks are the ``rows`` of the batches, whatever `max_rounds` is.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `max_rounds` is not a positive integer.
+
+        Notes
+        -----
+        O(B (max_rounds + c)) memory for a constant c, however many rounds the stream has.
+        """
+        # A plain function around the generator, so that a bad argument fails at the call.
+        return self._row_blocks(positive_int(max_rounds, "max_rounds"))
+
+    def _row_blocks(self, wanted: int) -> Iterator[IndexArray]:
+        pending: list[IndexArray] = []  # less than one block, from earlier chunks
+        count = 0
+        for chunk in self._chunks():
+            start = 0
+            if pending:
+                start = min(wanted - count, len(chunk))
+                pending.append(chunk[:start])
+                count += start
+                if count < wanted:
+                    continue
+                yield _joined(pending)
+                pending, count = [], 0
+            while len(chunk) - start >= wanted:
+                yield chunk[start : start + wanted]
+                start += wanted
+            if start < len(chunk):
+                pending, count = [chunk[start:]], len(chunk) - start
+        if pending:
+            yield _joined(pending)
+
+    def __len__(self) -> int:
+        """Return the number of batches, T."""
+        return self.rounds
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Yield the batches in order."""
+        data = self.data
+        for chunk in self._chunks():
+            for rows in chunk:
+                yield Batch._trusted(data, rows)
+
+    def __repr__(self) -> str:
+        """Describe the stream in one line."""
+        return (
+            f"<{self._kind} stream: {self.rounds} batches of {self.batch_size} from {self.data!r}>"
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes; NumPy forgets that an array was read-only, see __setstate__."""
+        return self.__dict__
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the attributes and make the row numbers read-only again."""
+        self.__dict__.update(state)
+        if "_rows" in state:
+            self._rows.flags.writeable = False
+
+
+class _IidStream(IndexedStream):
+    """Rows drawn with replacement, a fixed number at a time: only the seed is remembered."""
+
+    def __init__(
+        self, data: Dataset, *, batch_size: int, rounds: int, seed: int | tuple[int, ...]
+    ) -> None:
+        self.data = data
+        self.rounds = rounds
+        self.batch_size = batch_size
+        self._seed = seed
+        self._kind = f"i.i.d. (seed {seed})"
+
+    def _chunks(self) -> Iterator[IndexArray]:
+        rng = np.random.default_rng(self._seed)
+        at_once = max(1, _CHUNK // self.batch_size)
+        for start in range(0, self.rounds, at_once):
+            size = (min(at_once, self.rounds - start), self.batch_size)
+            # int64 on every platform: the draws depend on the width asked for.
+            chunk = rng.integers(self.data.n_samples, size=size, dtype=np.int64)
+            rows = chunk.astype(np.intp, copy=False)
+            rows.flags.writeable = False
+            yield rows
+
+
+def iid_stream(
+    X: object,
+    y: object = None,
+    *,
+    batch_size: int,
+    rounds: int,
+    seed: int | tuple[int, ...] = 0,
+) -> IndexedStream:
+    """Draw every batch uniformly from the data, with replacement: the stochastic setting.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, d), or Dataset
+        Features.  A `Dataset` brings its own labels and is not validated again.
+    y : array_like of int, shape (n,), optional
+        Class numbers; left out if `X` is a `Dataset`.
+    batch_size : int
+        Rows in each batch, B; it may exceed n.
+    rounds : int
+        Number of batches, T.
+    seed : int or tuple of int
+        Seed of ``np.random.default_rng``.  Same seed, same batches; with fewer rounds, the first
+        ones of them.
+
+    Returns
+    -------
+    IndexedStream
+        Re-iterable; O(1) memory beyond the data, however many rounds.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument cannot be used; the message names it.
+
+    Examples
+    --------
+    >>> stream = iid_stream([[0.0], [1.0], [2.0]], [0, 1, 1], batch_size=2, rounds=3, seed=1)
+    >>> [len(batch) for batch in stream]
+    [2, 2, 2]
+    """
+    return _IidStream(
+        _dataset(X, y),
+        batch_size=positive_int(batch_size, "batch_size"),
+        rounds=positive_int(rounds, "rounds"),
+        seed=checked_seed(seed),
+    )
+
+
+def sorted_stream(X: object, y: object = None, *, batch_size: int, rounds: int) -> IndexedStream:
+    """Send the data sorted by class, in consecutive blocks: the paper's adversarial setting.
+
+    Batch t holds rows (t - 1) B, ..., t B - 1 of the data in a stable order by label, so that rows
+    of one class keep their order.  What is left over is not sent.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, d), or Dataset
+        Features.  A `Dataset` brings its own labels and is not validated again.
+    y : array_like of int, shape (n,), optional
+        Class numbers; left out if `X` is a `Dataset`.
+    batch_size : int
+        Rows in each batch, B.
+    rounds : int
+        Number of batches, T; T B <= n.
+
+    Returns
+    -------
+    IndexedStream
+        Re-iterable; remembers T B row numbers.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument cannot be used, or if the data does not suffice for that many rounds.
+
+    Examples
+    --------
+    >>> stream = sorted_stream([[0.0], [1.0], [2.0], [3.0]], [1, 0, 1, 0], batch_size=2, rounds=2)
+    >>> [batch.X.ravel().tolist() for batch in stream]
+    [[1.0, 3.0], [0.0, 2.0]]
+    """
+    data = _dataset(X, y)
+    batch_size = positive_int(batch_size, "batch_size")
+    rounds = positive_int(rounds, "rounds")
+    n = data.n_samples
+    if batch_size > n:
+        raise ValueError(
+            f"batch_size must be at most the number of rows, {n}, but it is {batch_size}: "
+            "a sorted stream sends each row once"
+        )
+    if rounds * batch_size > n:
+        raise ValueError(
+            f"rounds is {rounds}, but {n} rows make at most {n // batch_size} batches of "
+            f"{batch_size}: a sorted stream sends each row once"
+        )
+    order = np.argsort(data.y, kind="stable")[: rounds * batch_size]
+    stream = IndexedStream(data, order.reshape(rounds, batch_size))
+    stream._kind = "sorted"
+    return stream
+
+
+def _dataset(X: object, y: object) -> Dataset:
+    """Return X if it is a Dataset, else make one of X and y."""
+    if isinstance(X, Dataset):
+        if y is not None:
+            raise TypeError("y must be left out when X is a Dataset, which has labels of its own")
+        return X
+    if y is None:
+        raise TypeError("y is missing: give the labels of X, or a Dataset in place of X")
+    return Dataset(X, y)
+
+
+def _joined(parts: list[IndexArray]) -> IndexArray:
+    """Concatenate read-only blocks into a read-only one, without a copy if there is only one."""
+    if len(parts) == 1:
+        return parts[0]
+    whole = np.concatenate(parts)
+    whole.flags.writeable = False
+    return whole
+
+
+def _row_numbers(rows: object, n_samples: int, *, ndim: int) -> IndexArray:
+    """Check row numbers and return them as a read-only C-contiguous intp copy."""
+    given = np.asarray(rows)
+    shape = "(B,)" if ndim == 1 else "(T, B)"
+    if given.ndim != ndim or given.size == 0:
+        raise ValueError(
+            f"rows must have shape {shape} and hold at least one row number, "
+            f"but they have shape {given.shape}"
+        )
+    if given.dtype.kind not in "iu":
+        raise TypeError(f"rows must be integers, but their dtype is {given.dtype}")
+    low, high = int(given.min()), int(given.max())
+    if low < 0 or high >= n_samples:
+        raise ValueError(
+            f"rows must lie in 0, ..., {n_samples - 1}, but they reach from {low} to {high}"
+        )
+    # A copy: were they changed later, kernels would read outside the data.
+    own = np.array(given, dtype=np.intp, order="C")
+    own.flags.writeable = False
+    return own
