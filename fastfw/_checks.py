@@ -427,6 +427,8 @@ def _canonical(given: npt.NDArray[Any], target: np.dtype[Any]) -> npt.NDArray[An
 
 def _first_non_finite(a: FloatArray) -> int:
     """Return the flat position of the first NaN or inf of a C-contiguous array, or -1."""
+    if a.size <= _BLOCK and np.isfinite(a).all():
+        return -1  # the usual case, batch after batch
     flat = a.reshape(-1)
     mask = np.empty(min(flat.size, _BLOCK), dtype=np.bool_)
     for start in range(0, flat.size, _BLOCK):
