@@ -1,0 +1,64 @@
+"""fastfw beside its peers, on one thread.
+
+Importing this package before NumPy and Numba keeps both to one thread; `one_thread` does
+the same for libraries that are loaded already.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+THREADS = (
+    "BLIS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+)
+#: Variables that make OpenBLAS use other kernels than the best for this processor.
+OVERRIDES = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+
+for _name in THREADS:
+    os.environ[_name] = "1"
+
+# tests/reference.py is the NumPy side; it is no part of the installed package.
+_TESTS = str(Path(__file__).resolve().parents[2] / "tests")
+if _TESTS not in sys.path:
+    sys.path.append(_TESTS)
+
+
+def handicap() -> str | None:
+    """What in the environment slows NumPy down, or None: a comparison would flatter fastfw."""
+    found = [name for name in OVERRIDES if name in os.environ]
+    if not found:
+        return None
+    flags = " ".join(f"-u {name}" for name in found)
+    return (
+        f"{' and '.join(found)} set: OpenBLAS, and so NumPy, runs slower than it can, and the "
+        f"comparison would flatter fastfw. Run the command again behind: env {flags}"
+    )
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """Limit BLAS libraries that are loaded already to one thread."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(limits=1)
+
+
+def blas() -> str:
+    """Which BLAS NumPy runs, and its kernels for this processor."""
+    import numpy as np
+    from threadpoolctl import threadpool_info
+
+    np.ones((2, 2)) @ np.ones((2, 2))
+    found = [
+        f"{lib['internal_api']} {lib['version']} ({lib.get('architecture', 'unknown')}, "
+        f"{lib['num_threads']} thread{'s' if lib['num_threads'] != 1 else ''})"
+        for lib in threadpool_info()
+        if lib["user_api"] == "blas" and "numpy" in lib["filepath"]
+    ]
+    return "; ".join(found) or "unknown"

@@ -1,0 +1,79 @@
+"""The distribution: version, typing marker, and the lists that are easy to forget.
+
+What only a built wheel can show is checked by smoke_wheel.py.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+import fastfw
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def pyproject():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def test_version_is_the_installed_one():
+    # Differs where the version changed after an editable install: install again.
+    assert importlib.metadata.version("fastfw") == fastfw.__version__
+
+
+def test_changelog_begins_with_this_version():
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest, *_ = re.findall(r"^## \[(.+?)\]", changelog, flags=re.MULTILINE)
+    assert newest == fastfw.__version__
+    section = changelog.split("\n## ")[1]
+    assert "### Numerical changes" in section
+
+
+def test_typing_marker_is_shipped():
+    assert files("fastfw").joinpath("py.typed").is_file()
+
+
+def test_every_package_folder_is_listed(pyproject):
+    inside = {
+        ".".join(init.parent.relative_to(ROOT).parts) for init in ROOT.glob("fastfw/**/__init__.py")
+    }
+    assert set(pyproject["tool"]["setuptools"]["packages"]) == inside | {"fastfw.kernels"}
+
+
+def test_classifiers_name_the_supported_pythons(pyproject):
+    project = pyproject["project"]
+    minors = [
+        int(match[1])
+        for match in map(re.compile(r".* :: 3\.(\d+)$").match, project["classifiers"])
+        if match
+    ]
+    first, last = min(minors), max(minors)
+    assert minors == list(range(first, last + 1))
+    assert project["requires-python"] == f">=3.{first},<3.{last + 1}"
+
+
+def test_kernels_refuse_another_name():
+    spec = importlib.util.spec_from_file_location("kernels", ROOT / "kernels" / "__init__.py")
+    assert spec is not None
+    assert spec.loader is not None
+    with pytest.raises(ImportError, match=r"fastfw\.kernels"):
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+def test_public_names_exist():
+    assert len(set(fastfw.__all__)) == len(fastfw.__all__)
+    missing = [name for name in fastfw.__all__ if not hasattr(fastfw, name)]
+    assert missing == []
