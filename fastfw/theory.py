@@ -1,0 +1,550 @@
+"""The paper's bounds as functions.
+
+Each function evaluates one printed statement: what it bounds, under which step sizes, and where it
+is printed stands in its docstring.  All of them take
+
+=================  =======  ========================================================================
+argument           symbol   meaning
+=================  =======  ========================================================================
+`rounds`           T, t     number of rounds, or of the round
+`smoothness`       L        Lipschitz constant of every gradient estimate, so of every batch's
+                            gradient: ``problem.smoothness(X)``
+`diameter`         D        Euclidean diameter of the feasible set: ``set.diameter``
+`gradient_noise`   sigma    largest distance of a gradient estimate from the exact gradient
+`value_noise`      M        largest distance of a batch's loss from the expected loss
+`confidence`       delta    the probability with which the bound is allowed to fail
+`initial_gap`               loss of x_1 above the best decision's
+=================  =======  ========================================================================
+
+Units: D is a length in the space of decisions, the loss has its own unit, sigma is loss per length
+and L loss per length squared.  Everything that depends on the loss must belong to the same
+reduction; the sum over B samples has B times the L, sigma, M and gap of the mean.  `log` is the
+natural logarithm.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw._checks import features, non_negative_float, positive_float, positive_int
+
+__all__ = [
+    "SoftmaxNoise",
+    "convex_convergence_bound",
+    "gradient_error_bound",
+    "morgfw_regret_bound",
+    "nonconvex_gap_bound",
+    "orgfw_regret_bound",
+    "softmax_noise_bounds",
+]
+
+FloatOrArray: TypeAlias = float | npt.NDArray[np.float64]
+
+
+def gradient_error_bound(
+    rounds: npt.ArrayLike,
+    *,
+    smoothness: float,
+    diameter: float,
+    gradient_noise: float,
+    confidence: float = 0.05,
+    exponent: float = 1.0,
+) -> FloatOrArray:
+    r"""Bound on the error of ORGFW's gradient estimate in one round (Lemma 1).
+
+    With :math:`\eta_t = \rho_t = (t + 1)^{-\alpha}`, with probability at least
+    :math:`1 - \delta` (for each t, not for all t at once),
+
+    .. math::
+
+        \|d_t - \nabla \bar f(x_t)\| \le 2 \Bigl(2 L D + \frac{3^\alpha \sigma}{3^\alpha - 1}\Bigr)
+        (t + 1)^{-\alpha/2} \sqrt{2 \log(4 / \delta)}.
+
+    Parameters
+    ----------
+    rounds : int or array of int
+        The round t, counted from 1.
+    smoothness, diameter : float
+        L and D, positive.
+    gradient_noise : float
+        sigma, at least 0.
+    confidence : float
+        delta in (0, 1): the bound may fail with this probability.
+    exponent : float
+        alpha in (0, 1], of both schedules.
+
+    Returns
+    -------
+    float or ndarray of float64
+        The bound, in the unit of a gradient; an array of the shape of `rounds` if that is one.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not a number, or `rounds` does not hold integers.
+    ValueError
+        If an argument lies outside the range stated above.
+
+    Notes
+    -----
+    For all of T rounds at once, give ``confidence=delta / T``.
+
+    Examples
+    --------
+    >>> round(gradient_error_bound(99, smoothness=1, diameter=2, gradient_noise=1), 4)
+    3.2565
+    """
+    t = _rounds(rounds)
+    L = positive_float(smoothness, "smoothness")
+    D = positive_float(diameter, "diameter")
+    sigma = non_negative_float(gradient_noise, "gradient_noise")
+    delta = _probability(confidence, "confidence")
+    alpha = positive_float(exponent, "exponent")
+    if alpha > 1.0:
+        raise ValueError(f"exponent must be a number in (0, 1], but it is {exponent}")
+    factor = 2.0 * L * D + sigma / -math.expm1(-alpha * math.log(3.0))  # 3^a/(3^a - 1) for small a
+    return _plain(2.0 * factor * (t + 1.0) ** (-alpha / 2.0) * math.sqrt(2.0 * math.log(4 / delta)))
+
+
+def orgfw_regret_bound(
+    rounds: npt.ArrayLike,
+    *,
+    smoothness: float,
+    diameter: float,
+    gradient_noise: float,
+    value_noise: float,
+    initial_gap: float,
+    confidence: float = 0.05,
+) -> FloatOrArray:
+    r"""Bound on ORGFW's regret in the stochastic setting (Theorem 1).
+
+    With :math:`\eta_t = \rho_t = 1 / (t + 1)` and convex :math:`\bar f`, with probability at least
+    :math:`1 - \delta` (for each T, not for all T at once),
+
+    .. math::
+
+        \sum_{t=1}^T f_t(x_t) - f_t(x^*) \le (\log T + 1) \bigl(\bar f(x_1) - \bar f(x^*)\bigr)
+        + \frac{L D^2 (\log T + 1)^2}{2}
+        + (16 L D^2 + 16 \sigma D + 4 M) \sqrt{2 T \log(8 T / \delta)}.
+
+    Parameters
+    ----------
+    rounds : int or array of int
+        The number of rounds T, at least 1.
+    smoothness, diameter : float
+        L and D, positive.
+    gradient_noise, value_noise : float
+        sigma and M, at least 0; `softmax_noise_bounds` has values for softmax regression.
+    initial_gap : float
+        :math:`\bar f(x_1) - \bar f(x^*)`, at least 0.
+    confidence : float
+        delta in (0, 1): the bound may fail with this probability.
+
+    Returns
+    -------
+    float or ndarray of float64
+        The bound, in the unit of the loss; an array of the shape of `rounds` if that is one.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not a number, or `rounds` does not hold integers.
+    ValueError
+        If an argument lies outside the range stated above.
+
+    Notes
+    -----
+    The proof gives slightly more than the statement: ``4 M sqrt(T log(8 / delta))`` for the term
+    with M.
+
+    Examples
+    --------
+    >>> bound = orgfw_regret_bound(
+    ...     400, smoothness=1, diameter=1, gradient_noise=1, value_noise=1, initial_gap=1
+    ... )
+    >>> round(bound, 2)
+    3418.74
+    """
+    T = _rounds(rounds)
+    L = positive_float(smoothness, "smoothness")
+    D = positive_float(diameter, "diameter")
+    sigma = non_negative_float(gradient_noise, "gradient_noise")
+    M = non_negative_float(value_noise, "value_noise")
+    gap = non_negative_float(initial_gap, "initial_gap")
+    delta = _probability(confidence, "confidence")
+    logs = np.log(T) + 1.0
+    return _plain(
+        logs * gap
+        + 0.5 * L * D**2 * logs**2
+        + (16 * L * D**2 + 16 * sigma * D + 4 * M) * np.sqrt(2 * T * np.log(8 * T / delta))
+    )
+
+
+def convex_convergence_bound(
+    rounds: npt.ArrayLike,
+    *,
+    smoothness: float,
+    diameter: float,
+    gradient_noise: float,
+    initial_gap: float,
+    confidence: float = 0.05,
+) -> FloatOrArray:
+    r"""Bound on the excess loss of the mean of ORGFW's decisions (Corollary 1).
+
+    With :math:`\eta_t = \rho_t = 1 / (t + 1)`, convex :math:`\bar f` and
+    :math:`\hat x = (x_1 + \dots + x_T) / T`, with probability at least :math:`1 - \delta`,
+
+    .. math::
+
+        \bar f(\hat x) - \bar f(x^*) \le \frac{\log T + 1}{T} \bigl(\bar f(x_1) - \bar f(x^*)\bigr)
+        + \frac{L D^2 (\log T + 1)^2}{2 T}
+        + 16 (L D^2 + \sigma D) \sqrt{\frac{2 \log(4 T / \delta)}{T}}.
+
+    Parameters
+    ----------
+    rounds : int or array of int
+        The number of rounds T, at least 1.
+    smoothness, diameter : float
+        L and D, positive.
+    gradient_noise : float
+        sigma, at least 0; `softmax_noise_bounds` has a value for softmax regression.
+    initial_gap : float
+        :math:`\bar f(x_1) - \bar f(x^*)`, at least 0.
+    confidence : float
+        delta in (0, 1): the bound may fail with this probability.
+
+    Returns
+    -------
+    float or ndarray of float64
+        The bound, in the unit of the loss; an array of the shape of `rounds` if that is one.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not a number, or `rounds` does not hold integers.
+    ValueError
+        If an argument lies outside the range stated above.
+
+    Examples
+    --------
+    >>> bound = convex_convergence_bound(
+    ...     400, smoothness=1, diameter=1, gradient_noise=1, initial_gap=1
+    ... )
+    >>> round(bound, 4)
+    7.3664
+    """
+    T = _rounds(rounds)
+    L = positive_float(smoothness, "smoothness")
+    D = positive_float(diameter, "diameter")
+    sigma = non_negative_float(gradient_noise, "gradient_noise")
+    gap = non_negative_float(initial_gap, "initial_gap")
+    delta = _probability(confidence, "confidence")
+    logs = np.log(T) + 1.0
+    return _plain(
+        logs / T * gap
+        + L * D**2 * logs**2 / (2.0 * T)
+        + 16 * (L * D**2 + sigma * D) * np.sqrt(2 * np.log(4 * T / delta) / T)
+    )
+
+
+def nonconvex_gap_bound(
+    rounds: npt.ArrayLike,
+    *,
+    smoothness: float,
+    diameter: float,
+    gradient_noise: float,
+    initial_gap: float,
+    confidence: float = 0.05,
+    form: Literal["printed", "proved"] = "printed",
+) -> FloatOrArray:
+    r"""Bound on the smallest Frank-Wolfe gap that ORGFW meets (Proposition 1).
+
+    With :math:`\eta_t = \rho_t = (t + 1)^{-2/3}`, convex or not, with probability at least
+    :math:`1 - \delta`, as printed,
+
+    .. math::
+
+        \min_{t \le T} G(x_t) \le \frac{2 (\bar f(x_1) - \bar f(x^*))}{T^{1/3}}
+        + \frac{4 \log(T + 1)}{T^{1/3}}
+        \Bigl(L D^2 + (2 L D^2 + 3 \sigma^2) \sqrt{2 \log(4 T / \delta)}\Bigr),
+
+    where :math:`G(x) = \max_{u} \langle \nabla \bar f(x), x - u \rangle`.
+
+    Parameters
+    ----------
+    rounds : int or array of int
+        The number of rounds T, at least 1.
+    smoothness, diameter : float
+        L and D, positive.
+    gradient_noise : float
+        sigma, at least 0.
+    initial_gap : float
+        :math:`\bar f(x_1) - \bar f(x^*)`, at least 0.
+    confidence : float
+        delta in (0, 1): the bound may fail with this probability.
+    form : {"printed", "proved"}
+        The formula above, or what the proof's own steps give; see the notes.
+
+    Returns
+    -------
+    float or ndarray of float64
+        The bound, in the unit of the loss; an array of the shape of `rounds` if that is one.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not a number, or `rounds` does not hold integers.
+    ValueError
+        If an argument lies outside the range stated above.
+
+    Notes
+    -----
+    The printed bound cannot hold in general: multiplying the loss by s multiplies the gap by s but
+    :math:`\sigma^2` by :math:`s^2`, and for small s it fails (``tests/test_theory.py`` has an
+    example).  The proof puts Lemma 1 into
+    :math:`\bar f(x_{t+1}) - \bar f(x_t) \le -\eta_t G(x_t) + 2 \eta_t D \|\epsilon_t\|
+    + L D^2 \eta_t^2 / 2`; the middle term is then
+    :math:`4 (2 L D^2 + 3 \sigma D) \sqrt{2 \log(4 T / \delta)} / (t + 1)`, where the paper has
+    :math:`2 (2 L D^2 + 3 \sigma^2)`.  With it, and otherwise the paper's steps, follows
+    ``form="proved"``:
+
+    .. math::
+
+        \min_{t \le T} G(x_t) \le \frac{2 (\bar f(x_1) - \bar f(x^*))}{T^{1/3}}
+        + \frac{\log(T + 1)}{T^{1/3}}
+        \Bigl(L D^2 + 8 (2 L D^2 + 3 \sigma D) \sqrt{2 \log(4 T / \delta)}\Bigr).
+
+    Examples
+    --------
+    >>> bound = nonconvex_gap_bound(
+    ...     400, smoothness=1, diameter=1, gradient_noise=1, initial_gap=1
+    ... )
+    >>> round(bound, 3)
+    77.634
+    """
+    T = _rounds(rounds)
+    L = positive_float(smoothness, "smoothness")
+    D = positive_float(diameter, "diameter")
+    sigma = non_negative_float(gradient_noise, "gradient_noise")
+    gap = non_negative_float(initial_gap, "initial_gap")
+    delta = _probability(confidence, "confidence")
+    root = np.sqrt(2 * np.log(4 * T / delta))
+    if form == "printed":
+        terms = 4 * (L * D**2 + (2 * L * D**2 + 3 * sigma**2) * root)
+    elif form == "proved":
+        terms = L * D**2 + 8 * (2 * L * D**2 + 3 * sigma * D) * root
+    else:
+        raise ValueError(f"form must be 'printed' or 'proved', but it is {form!r}")
+    return _plain((2 * gap + np.log(T + 1.0) * terms) / np.cbrt(T))
+
+
+def morgfw_regret_bound(
+    rounds: npt.ArrayLike,
+    *,
+    smoothness: float,
+    diameter: float,
+    gradient_noise: float,
+    base_regret: npt.ArrayLike,
+    initial_gap: npt.ArrayLike,
+    confidence: float = 0.05,
+) -> FloatOrArray:
+    r"""Bound on MORGFW's regret in the adversarial setting (Theorem 2).
+
+    With :math:`K = T`, :math:`\rho_k = \eta_k = 1 / (k + 1)` and convex losses, with probability
+    at least :math:`1 - \delta`,
+
+    .. math::
+
+        \sum_{t=1}^T f_t(x_t) - f_t(x^*) \le
+        16 (L D^2 + \hat\sigma D) \sqrt{2 T \log(4 T^2 / \delta)}
+        + 2 L D^2 \log(T + 1) + Q + R_T.
+
+    Parameters
+    ----------
+    rounds : int or array of int
+        The number of rounds T, at least 1.
+    smoothness, diameter : float
+        L and D, positive.
+    gradient_noise : float
+        :math:`\hat\sigma`, at least 0: largest distance of a sub-batch's gradient from that of its
+        batch; 0 where the whole batch is used.
+    base_regret : float or array
+        :math:`R_T`, at least 0: a bound on the regret of every base learner against the linear
+        losses it is fed.  As an array, one value for each of `rounds`.
+    initial_gap : float or array
+        :math:`Q = \max_t f_t(x_1) - f_t(x^*)`, at least 0.
+    confidence : float
+        delta in (0, 1): the bound may fail with this probability.
+
+    Returns
+    -------
+    float or ndarray of float64
+        The bound, in the unit of the loss; an array if `rounds`, `base_regret` or `initial_gap` is
+        one, of their common shape.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not a number, or `rounds` does not hold integers.
+    ValueError
+        If an argument lies outside the range stated above, or the shapes do not go together.
+
+    Notes
+    -----
+    The statement follows from the proof.  Two slips on the way do not reach it: the last line in
+    the appendix lacks the factor 2 under the square root, and the inequality that sums over t
+    lacks a factor D beside :math:`C_3`.
+
+    Examples
+    --------
+    >>> bound = morgfw_regret_bound(
+    ...     100, smoothness=1, diameter=1, gradient_noise=0, base_regret=10, initial_gap=1
+    ... )
+    >>> round(bound, 2)
+    854.45
+    """
+    T = _rounds(rounds)
+    L = positive_float(smoothness, "smoothness")
+    D = positive_float(diameter, "diameter")
+    sigma = non_negative_float(gradient_noise, "gradient_noise")
+    base = _non_negative(base_regret, "base_regret")
+    Q = _non_negative(initial_gap, "initial_gap")
+    delta = _probability(confidence, "confidence")
+    try:
+        T, base, Q = np.broadcast_arrays(T, base, Q)
+    except ValueError:
+        raise ValueError(
+            f"rounds, base_regret and initial_gap have shapes {T.shape}, {base.shape} and "
+            f"{Q.shape}; give one value, or one for each of rounds"
+        ) from None
+    return _plain(
+        16 * (L * D**2 + sigma * D) * np.sqrt(2 * T * np.log(4 * T**2 / delta))
+        + 2 * L * D**2 * np.log(T + 1.0)
+        + Q
+        + base
+    )
+
+
+class SoftmaxNoise(NamedTuple):
+    """Bounds for softmax regression: sigma and M of the paper's assumptions."""
+
+    gradient_noise: float
+    value_noise: float
+
+
+def softmax_noise_bounds(X: npt.ArrayLike, n_classes: int, radius: float) -> SoftmaxNoise:
+    r"""Return valid sigma and M for softmax regression on given rows, over a row l1 ball.
+
+    The bounds hold for ``reduction="mean"``, whatever the labels, for batches and sub-batches of
+    any size and any way of drawing them from the rows of `X`: they bound how far the means over any
+    two selections of rows can lie apart.  For ``reduction="sum"`` over B samples multiply both
+    by B.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Every row that can occur in a batch.
+    n_classes : int
+        C, at least 2.
+    radius : float
+        r: the l1 norm of every row of a decision W is at most r.
+
+    Returns
+    -------
+    SoftmaxNoise
+        ``gradient_noise`` (sigma, in Assumptions 3a and 4) and ``value_noise`` (M, in
+        Assumption 3b).
+
+    Raises
+    ------
+    TypeError
+        If `X` does not hold real numbers, `n_classes` is no integer or `radius` no number.
+    ValueError
+        If `X` is empty or not finite, `n_classes` is below 2 or `radius` is not positive.
+
+    Notes
+    -----
+    For one sample (a, y) and W in the set, a logit is
+    :math:`|\langle w_j, a \rangle| \le r \|a\|_\infty`, so two of them differ by at most
+    :math:`u = 2 r \|a\|_\infty`.
+
+    *Values.*  The loss is :math:`\log(1 + \sum_{j \ne y} e^{z_j - z_y})`, so it lies between
+    :math:`\log(1 + (C - 1) e^{-u})` and :math:`\log(1 + (C - 1) e^{u})`.  With the largest u of all
+    rows this interval holds every sample's loss, hence every mean of them, and M is its length.
+
+    *Gradients.*  A sample's gradient is the outer product of :math:`p - e_y` and a, p the softmax
+    of the logits.  As the other entries of p are positive with sum :math:`1 - p_y`,
+    :math:`\|p - e_y\|^2 \le 2 (1 - p_y)^2`, and
+    :math:`1 - p_y \le q = (C - 1) e^u / (1 + (C - 1) e^u) < 1`.  So the gradient's norm is at most
+    :math:`\sqrt 2\, q \|a\|`, and means of such gradients differ by at most
+    :math:`\sigma = 2 \sqrt 2 \max_i q_i \|a_i\|`.
+
+    Both are worst cases; typical batches deviate far less.  O(n d) time.
+
+    Examples
+    --------
+    >>> noise = softmax_noise_bounds([[3.0, 4.0], [0.0, 1.0]], n_classes=2, radius=0.5)
+    >>> [round(value, 4) for value in noise]
+    [13.8878, 4.0]
+    """
+    A = features(X, name="X")
+    C = positive_int(n_classes, "n_classes", minimum=2)
+    r = positive_float(radius, "radius")
+    norms = np.sqrt(np.einsum("ij,ij->i", A, A, dtype=np.float64))
+    largest = np.maximum(A.max(axis=1), -A.min(axis=1)).astype(np.float64)
+    u = 2.0 * r * largest
+    log_others = math.log(C - 1)
+    q = np.exp(-np.logaddexp(0.0, -(log_others + u)))  # no overflow, whatever u
+    sigma = 2.0 * math.sqrt(2.0) * float((q * norms).max())
+    top = float(u.max())
+    M = float(np.logaddexp(0.0, log_others + top) - np.logaddexp(0.0, log_others - top))
+    return SoftmaxNoise(gradient_noise=sigma, value_noise=M)
+
+
+def _rounds(rounds: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return round numbers as float64 (T**2 of a large int64 would overflow)."""
+    given = np.asarray(rounds)
+    if given.dtype.kind not in "iu":
+        raise TypeError(
+            f"rounds must be an integer or an array of integers, but it is {rounds!r}"
+            f" of dtype {given.dtype}"
+        )
+    if given.size and given.min() < 1:
+        raise ValueError(f"rounds must be at least 1, but it holds {given.min()}")
+    return given.astype(np.float64)
+
+
+def _probability(value: float, name: str) -> float:
+    """Return a number strictly between 0 and 1."""
+    number = positive_float(value, name)
+    if number >= 1.0:
+        raise ValueError(
+            f"{name} must be a number between 0 and 1, both excluded, but it is {value}; it is the "
+            "probability with which the bound may fail, for instance 0.05"
+        )
+    return number
+
+
+def _non_negative(value: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
+    """Return a number or an array of numbers, finite and at least 0, as float64."""
+    given = np.asarray(value)
+    if given.ndim == 0:
+        return np.asarray(non_negative_float(given.item(), name))
+    if given.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must hold numbers, but its dtype is {given.dtype}")
+    bad = np.argwhere(~(np.isfinite(given) & (given >= 0)))
+    if len(bad):
+        place = tuple(int(i) for i in bad[0])
+        raise ValueError(
+            f"{name} must hold finite numbers >= 0, but {name}{list(place)} is {given[place]}"
+        )
+    return given.astype(np.float64)
+
+
+def _plain(value: npt.NDArray[np.float64] | np.float64) -> FloatOrArray:
+    """Return a float for a single value, the array otherwise."""
+    return float(value) if np.ndim(value) == 0 else np.asarray(value)
