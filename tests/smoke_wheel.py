@@ -1,6 +1,6 @@
 """Use an installed fastfw from outside the source tree, the way its users do.
 
-Run it by the Python of an environment that has the wheel and nothing of the tree, from another folder::
+Run it from another folder, by the Python of an environment that has the wheel and nothing else::
 
     cd elsewhere && fresh/bin/python smoke_wheel.py
 
