@@ -50,7 +50,8 @@ def test_every_package_folder_is_listed(pyproject):
     inside = {
         ".".join(init.parent.relative_to(ROOT).parts) for init in ROOT.glob("fastfw/**/__init__.py")
     }
-    assert set(pyproject["tool"]["setuptools"]["packages"]) == inside | {"fastfw.kernels"}
+    others = {"fastfw.data", "fastfw.kernels"}  # data only, and mapped from another folder
+    assert set(pyproject["tool"]["setuptools"]["packages"]) == inside | others
 
 
 def test_classifiers_name_the_supported_pythons(pyproject):
@@ -63,6 +64,19 @@ def test_classifiers_name_the_supported_pythons(pyproject):
     first, last = min(minors), max(minors)
     assert minors == list(range(first, last + 1))
     assert project["requires-python"] == f">=3.{first},<3.{last + 1}"
+
+
+def test_lower_bounds_are_those_tested(pyproject):
+    def bounds(requirements, pattern):
+        found = (re.match(pattern, line) for line in requirements)
+        return {match[1]: match[2] for match in found if match}
+
+    stated = bounds(pyproject["project"]["dependencies"], r"([\w-]+)>=([\d.]+)")
+    pinned = bounds(
+        (ROOT / ".ci" / "lowest.txt").read_text(encoding="utf-8").splitlines(),
+        r"([\w-]+)==(\d+\.\d+)",
+    )
+    assert stated.items() <= pinned.items()
 
 
 def test_kernels_refuse_another_name():
