@@ -1,0 +1,319 @@
+"""Streams: the rows they send, in which order, and that they send them again."""
+
+import copy
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastfw import streams
+from fastfw.streams import Batch, Dataset, IndexedStream, iid_stream, sorted_stream
+
+quick = settings(deadline=None, max_examples=60)
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(5)
+    return Dataset(rng.standard_normal((40, 3)), rng.integers(0, 4, 40))
+
+
+def all_rows(stream):
+    return np.array([batch.rows for batch in stream])
+
+
+# Dataset
+
+
+def test_a_dataset_shares_canonical_memory():
+    X, y = np.ones((4, 2)), np.array([0, 1, 2, 1])
+    data = Dataset(X, y)
+    assert np.shares_memory(data.X, X)
+    assert np.shares_memory(data.y, y)
+    assert not data.X.flags.writeable
+    assert not data.y.flags.writeable
+    assert (data.n_samples, data.n_features, data.n_classes, len(data)) == (4, 2, 3, 4)
+    assert data.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "error", "message"),
+    [
+        (np.ones((2, 2)), [0, 1, 1], ValueError, "y has 3 labels, but 2 are wanted"),
+        (np.ones((2, 2)), [0, -1], ValueError, r"y\[1\] is -1"),
+        (np.ones((2, 2)), [0.0, 1.0], TypeError, "integer class numbers"),
+        ([[0.0, np.nan]], [0], ValueError, r"X\[0, 1\] is nan"),
+        (np.ones(2), [0, 1], ValueError, "X must be a matrix"),
+    ],
+)
+def test_a_dataset_is_validated(X, y, error, message):
+    with pytest.raises(error, match=message):
+        Dataset(X, y)
+
+
+def test_conversion_happens_once(data):
+    assert data.astype(np.float64) is data
+    single = data.astype(np.float32)
+    assert single is data.astype("float32")
+    assert single.astype(np.float32) is single
+    assert single.X.dtype == np.float32
+    assert single.y is data.y
+    assert single.n_classes == data.n_classes
+    assert not single.X.flags.writeable
+    np.testing.assert_array_equal(single.X, data.X.astype(np.float32))
+
+
+def test_conversion_refuses_what_does_not_fit(data):
+    with pytest.raises(ValueError, match="dtype must be float64 or float32, but it is float16"):
+        data.astype(np.float16)
+    with pytest.raises(ValueError, match=r"X\[0, 0\] is 1e\+300, which float32 cannot hold"):
+        Dataset([[1e300]], [0]).astype(np.float32)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda a: pickle.loads(pickle.dumps(a))])
+def test_copies_and_pickles_stay_read_only(data, copied):
+    other = copied(data)
+    np.testing.assert_array_equal(other.X, data.X)
+    assert not other.X.flags.writeable
+    for stream in (
+        iid_stream(data, batch_size=3, rounds=5, seed=(1, 2)),
+        sorted_stream(data, batch_size=3, rounds=5),
+    ):
+        again = copied(stream)
+        np.testing.assert_array_equal(all_rows(again), all_rows(stream))
+        assert not next(again.row_blocks(2)).flags.writeable
+        assert repr(again) == repr(stream)
+        batch = next(iter(stream))
+        assert not copied(batch).rows.flags.writeable
+        np.testing.assert_array_equal(copied(batch).X, batch.X)
+
+
+# Batch
+
+
+def test_a_batch_gathers_its_rows_when_asked(data):
+    batch = Batch(data, [5, 0, 5])
+    X, y = batch
+    np.testing.assert_array_equal(X, data.X[[5, 0, 5]])
+    np.testing.assert_array_equal(y, data.y[[5, 0, 5]])
+    assert X is batch.X
+    assert y is batch.y
+    for a in (X, y, batch.rows):
+        assert not a.flags.writeable
+        assert a.flags.c_contiguous
+    assert len(batch) == 3
+    assert batch.data is data
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "message"),
+    [
+        ([], ValueError, r"shape \(B,\)"),
+        ([[1]], ValueError, r"shape \(1, 1\)"),
+        ([0.0], TypeError, "integers, but their dtype is float64"),
+        ([True], TypeError, "integers, but their dtype is bool"),
+        ([0, 40], ValueError, r"lie in 0, \.\.\., 39, but they reach from 0 to 40"),
+        ([-1, 0], ValueError, r"from -1 to 0"),
+    ],
+)
+def test_rows_that_do_not_exist_are_refused(data, rows, error, message):
+    with pytest.raises(error, match=message):
+        Batch(data, rows)
+    if np.ndim(rows) == 1:
+        with pytest.raises(error):
+            IndexedStream(data, [rows])
+
+
+# IndexedStream
+
+
+def test_explicit_rows_are_copied(data):
+    rows = np.arange(6).reshape(2, 3)
+    stream = IndexedStream(data, rows)
+    rows[:] = 10**6
+    np.testing.assert_array_equal(all_rows(stream), [[0, 1, 2], [3, 4, 5]])
+
+
+def test_explicit_rows_need_a_dataset():
+    with pytest.raises(TypeError, match="data must be a Dataset, but it is a list"):
+        IndexedStream([[1.0]], [[0]])
+
+
+@quick
+@given(
+    rounds=st.integers(1, 60),
+    batch_size=st.integers(1, 9),
+    chunk=st.integers(1, 100),
+    max_rounds=st.integers(1, 80),
+)
+def test_row_blocks_are_the_rows_of_the_batches(rounds, batch_size, chunk, max_rounds):
+    n = 7
+    data = Dataset(np.ones((n, 1)), np.zeros(n, dtype=int))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streams, "_CHUNK", chunk)
+        stream = iid_stream(data, batch_size=batch_size, rounds=rounds, seed=3)
+        expected = all_rows(stream)
+        blocks = list(stream.row_blocks(max_rounds))
+    for block in blocks:
+        assert block.dtype == np.intp
+        assert block.flags.c_contiguous
+        assert not block.flags.writeable
+    assert all(len(block) == max_rounds for block in blocks[:-1])
+    assert 1 <= len(blocks[-1]) <= max_rounds
+    np.testing.assert_array_equal(np.concatenate(blocks), expected)
+    # The size of the chunks shows nowhere.
+    rng = np.random.default_rng(3)
+    np.testing.assert_array_equal(expected, rng.integers(0, n, (rounds, batch_size), np.int64))
+
+
+def test_row_blocks_refuse_a_bad_size_at_once(data):
+    stream = iid_stream(data, batch_size=2, rounds=3)
+    with pytest.raises(ValueError, match="max_rounds must be an integer >= 1, but it is 0"):
+        stream.row_blocks(0)
+    with pytest.raises(TypeError, match="max_rounds"):
+        stream.row_blocks(2.0)
+
+
+# i.i.d.
+
+
+def test_the_same_seed_gives_the_same_batches(data):
+    stream = iid_stream(data, batch_size=6, rounds=8, seed=11)
+    first = all_rows(stream)
+    np.testing.assert_array_equal(first, all_rows(stream))
+    again = iid_stream(data.X, data.y, batch_size=6, rounds=8, seed=11)
+    np.testing.assert_array_equal(first, all_rows(again))
+    assert not np.array_equal(first, all_rows(iid_stream(data, batch_size=6, rounds=8, seed=12)))
+    assert len(stream) == stream.rounds == 8
+    assert stream.batch_size == 6
+    assert first.shape == (8, 6)
+
+
+def test_two_passes_at_once_do_not_disturb_each_other(data):
+    stream = iid_stream(data, batch_size=2, rounds=6)
+    for one, other in zip(stream, stream, strict=True):
+        np.testing.assert_array_equal(one.rows, other.rows)
+
+
+def test_a_shorter_stream_is_the_beginning_of_a_longer_one(data):
+    short = all_rows(iid_stream(data, batch_size=3, rounds=4, seed=2))
+    long = all_rows(iid_stream(data, batch_size=3, rounds=9, seed=2))
+    np.testing.assert_array_equal(short, long[:4])
+
+
+def test_global_random_state_is_left_alone(data):
+    before = np.random.get_state()[1].copy()  # noqa: NPY002  the state under test
+    all_rows(iid_stream(data, batch_size=3, rounds=4))
+    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+
+
+def test_rows_are_drawn_with_replacement_and_all_of_them(data):
+    rows = all_rows(iid_stream(data, batch_size=100, rounds=50))
+    counts = np.bincount(rows.ravel(), minlength=40)
+    assert counts.shape == (40,)
+    # 5000 draws: 125 of each row expected, standard deviation 11; the seed is fixed.
+    assert counts.min() > 125 - 5 * 11
+    assert counts.max() < 125 + 5 * 11
+
+
+def test_a_very_long_stream_costs_nothing_until_it_is_read(data):
+    stream = iid_stream(data, batch_size=4, rounds=10**12)
+    assert len(list(itertools.islice(stream, 3))) == 3
+    assert next(stream.row_blocks(5)).shape == (5, 4)
+
+
+# Sorted
+
+
+@quick
+@given(
+    y=st.lists(st.integers(0, 3), min_size=1, max_size=40),
+    batch_size=st.integers(1, 8),
+    data=st.data(),
+)
+def test_sorted_streams_keep_the_order_within_a_class(y, batch_size, data):
+    batch_size = min(batch_size, len(y))
+    rounds = data.draw(st.integers(1, len(y) // batch_size))
+    X = np.arange(len(y), dtype=float)[:, np.newaxis]
+    stream = sorted_stream(X, y, batch_size=batch_size, rounds=rounds)
+    expected = sorted(range(len(y)), key=lambda i: (y[i], i))[: rounds * batch_size]
+    assert all_rows(stream).ravel().tolist() == expected
+    sent = np.concatenate([batch.y for batch in stream])
+    assert (np.diff(sent) >= 0).all()
+    np.testing.assert_array_equal(all_rows(stream), all_rows(stream))
+
+
+def test_sorted_streams_say_how_many_rounds_there_can_be(data):
+    with pytest.raises(ValueError, match="rounds is 6, but 40 rows make at most 5 batches of 7"):
+        sorted_stream(data, batch_size=7, rounds=6)
+    with pytest.raises(ValueError, match="batch_size must be at most the number of rows, 40"):
+        sorted_stream(data, batch_size=41, rounds=1)
+    assert len(list(sorted_stream(data, batch_size=7, rounds=5))) == 5
+    assert len(list(sorted_stream(data, batch_size=40, rounds=1))) == 1
+
+
+# Both
+
+
+@pytest.mark.parametrize("make", [iid_stream, sorted_stream])
+def test_a_dataset_is_taken_as_it_is(data, make):
+    assert make(data, batch_size=2, rounds=3).data is data
+    with pytest.raises(TypeError, match="y must be left out when X is a Dataset"):
+        make(data, data.y, batch_size=2, rounds=3)
+    with pytest.raises(TypeError, match="y is missing"):
+        make(data.X, batch_size=2, rounds=3)
+
+
+@pytest.mark.parametrize("make", [iid_stream, sorted_stream])
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"batch_size": 0}, ValueError),
+        ({"batch_size": 2.5}, TypeError),
+        ({"rounds": -1}, ValueError),
+        ({"rounds": None}, TypeError),
+    ],
+)
+def test_bad_sizes_name_the_argument(data, make, change, error):
+    with pytest.raises(error, match=f"^{next(iter(change))} must be an integer"):
+        make(data, **{"batch_size": 2, "rounds": 3, **change})
+
+
+def test_a_bad_seed_names_the_argument(data):
+    with pytest.raises(TypeError, match=r"^seed must be an integer"):
+        iid_stream(data, batch_size=2, rounds=3, seed=None)
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        np.asfortranarray,
+        lambda X: np.repeat(X, 2, axis=0)[::2],
+        lambda X: X.astype(">f8"),
+        lambda X: X.astype(np.uint8),
+        lambda X: X.astype(np.float16),
+        lambda X: X.tolist(),
+    ],
+)
+def test_every_layout_sends_the_same_batches(layout):
+    X = np.arange(24.0).reshape(8, 3)
+    y = np.arange(8) % 2
+    plain = iid_stream(X, y, batch_size=3, rounds=4)
+    other = iid_stream(layout(X), y.astype(">i2"), batch_size=3, rounds=4)
+    for a, b in zip(plain, other, strict=True):
+        np.testing.assert_array_equal(a.X, b.X)
+        np.testing.assert_array_equal(a.y, b.y)
+        assert b.X.dtype == np.float64
+
+
+def test_descriptions(data):
+    assert repr(data) == "<Dataset: 40 rows x 3 features, 4 classes, float64>"
+    assert repr(Batch(data, [0, 1])) == f"<Batch: 2 rows of {data!r}>"
+    stream = iid_stream(data, batch_size=2, rounds=3, seed=9)
+    assert repr(stream) == f"<i.i.d. (seed 9) stream: 3 batches of 2 from {data!r}>"
+    stream = sorted_stream(data, batch_size=2, rounds=3)
+    assert repr(stream) == f"<sorted stream: 3 batches of 2 from {data!r}>"
+    assert repr(IndexedStream(data, [[0]])) == f"<indexed stream: 1 batches of 1 from {data!r}>"
