@@ -88,13 +88,17 @@ def gradient(W: Array, A: Array, y: Array, reduction: str = "mean") -> Array:
 
 
 def loss_and_gradient(W: Array, A: Array, y: Array, reduction: str = "mean") -> tuple[float, Array]:
-    """Loss and gradient from one forward product."""
+    """Loss and gradient from one forward product and one exponential per logit."""
     Z = A @ W.T
     own = Z[np.arange(len(y)), y]
-    value = float((log_sum_exp(Z) - own).sum() * _scale(reduction, len(y)))
-    R = softmax(Z)
+    top = Z.max(axis=1)
+    E = np.exp(Z - top[:, None])
+    S = E.sum(axis=1)
+    scale = _scale(reduction, len(y))
+    value = float((top + np.log(S) - own).sum() * scale)
+    R = E / S[:, None]
     R[np.arange(len(y)), y] -= 1.0
-    R *= _scale(reduction, len(y))
+    R *= scale
     return value, np.asarray(R.T @ A)
 
 
