@@ -17,6 +17,7 @@ import numpy as np
 
 import fastfw as fw
 import reference
+from fastfw.streams import Dataset, IndexedStream
 
 
 @dataclass(frozen=True)
@@ -53,16 +54,16 @@ class Case:
         return f"{self.shape.name} {self.dtype}"
 
     @cached_property
-    def data(self) -> fw.streams.Dataset:
+    def data(self) -> Dataset:
         """Pixels in [0, 1], four fifths of them dark as in MNIST, and labels that they decide."""
         rng = np.random.default_rng(0)
         s = self.shape
         X = rng.random((s.n, s.d), dtype=np.float32)
         X *= rng.random((s.n, s.d), dtype=np.float32) < 0.2
         scores = X @ rng.standard_normal((s.d, s.n_classes), dtype=np.float32)
-        return fw.streams.Dataset(X.astype(self.dtype), scores.argmax(axis=1))
+        return Dataset(X.astype(self.dtype), scores.argmax(axis=1))
 
-    def stream(self, rounds: int, seed: int = 0) -> fw.streams.IndexedStream:
+    def stream(self, rounds: int, seed: int = 0) -> IndexedStream:
         """Batches of rows drawn with replacement."""
         return fw.iid_stream(
             self.data, None, batch_size=self.shape.batch_size, rounds=rounds, seed=seed
@@ -149,6 +150,6 @@ def numpy_rounds(case: Case, rounds: int) -> Callable[[], Any]:
     return go_on
 
 
-def _fresh(case: Case, rounds: int) -> Iterator[fw.streams.IndexedStream]:
+def _fresh(case: Case, rounds: int) -> Iterator[IndexedStream]:
     """Streams of that many rounds, endlessly: eight seeds, so that no cache learns the rows."""
     return chain.from_iterable(repeat([case.stream(rounds, seed) for seed in range(8)]))

@@ -5,6 +5,7 @@ from functools import lru_cache
 import numpy as np
 
 import fastfw as fw
+from fastfw.streams import Dataset
 
 #: name: (samples, features, classes, batch size, radius)
 SHAPES = {
@@ -23,7 +24,7 @@ def data(shape, dtype):
     X = rng.random((n, d), dtype=np.float32)
     X *= rng.random((n, d), dtype=np.float32) < 0.2
     scores = X @ rng.standard_normal((d, n_classes), dtype=np.float32)
-    return fw.streams.Dataset(X.astype(dtype), scores.argmax(axis=1))
+    return Dataset(X.astype(dtype), scores.argmax(axis=1))
 
 
 def problem_and_ball(shape, dtype):
