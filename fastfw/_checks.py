@@ -49,6 +49,7 @@ def features(
     name: str = "X",
     n_features: int | None = None,
     dtype: npt.DTypeLike | None = None,
+    finite: bool = True,
 ) -> FloatArray:
     """Return features in canonical form, or say precisely why they cannot be used.
 
@@ -63,11 +64,14 @@ def features(
     dtype : {float64, float32}, optional
         The wanted dtype.  By default float64 and float32 are kept and everything else becomes
         float64.
+    finite : bool
+        Whether to look for NaN and inf: a pass over `X` that a caller may put off until something
+        computed from it is not finite.
 
     Returns
     -------
     ndarray, shape (n, d), float64 or float32
-        C-contiguous, aligned, native byte order, read-only, finite.  It shares memory with `X`
+        C-contiguous, aligned, native byte order, read-only.  It shares memory with `X`
         wherever no conversion is needed.
 
     Raises
@@ -117,7 +121,7 @@ def features(
         target = native if native in (_FLOAT64, _FLOAT32) else _FLOAT64
 
     canonical = _canonical(given, target)
-    if kind == "f":
+    if kind == "f" and finite:
         first = _first_non_finite(canonical)
         if first >= 0:
             i, j = divmod(first, columns)

@@ -1,0 +1,76 @@
+"""Projection-free online learning: Frank-Wolfe methods with compiled kernels.
+
+Each round a learner plays a point of a convex set, sees a batch, suffers a loss and moves by
+asking the set for one of its vertices. Names are imported when they are first used, so that
+``import fastfw`` is light; kernels are compiled or read from their cache at their first call.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "ORGFW": "learners.orgfw",
+    "OSFW": "learners.osfw",
+    "OnlineLearner": "learners._base",
+    "Round": "learners._base",
+    "RunResult": "learners._base",
+    "RowL1Ball": "sets",
+    "RowVertex": "sets",
+    "SoftmaxRegression": "problems",
+    "power_schedule": "schedules",
+    "Batch": "streams",
+    "Dataset": "streams",
+    "IndexedStream": "streams",
+    "iid_stream": "streams",
+    "sorted_stream": "streams",
+    "BestDecision": "regret",
+    "RegretCurve": "regret",
+    "best_fixed_decision": "regret",
+    "regret": "regret",
+    "suboptimality": "regret",
+}
+_MODULES = ("datasets", "experiments", "kernels", "theory")
+
+__all__ = ["__version__", *_MODULES, *_HOME]
+
+if TYPE_CHECKING:
+    from fastfw import datasets as datasets
+    from fastfw import experiments as experiments
+    from fastfw import kernels as kernels
+    from fastfw import theory as theory
+    from fastfw.learners._base import OnlineLearner as OnlineLearner
+    from fastfw.learners._base import Round as Round
+    from fastfw.learners._base import RunResult as RunResult
+    from fastfw.learners.orgfw import ORGFW as ORGFW
+    from fastfw.learners.osfw import OSFW as OSFW
+    from fastfw.problems import SoftmaxRegression as SoftmaxRegression
+    from fastfw.regret import BestDecision as BestDecision
+    from fastfw.regret import RegretCurve as RegretCurve
+    from fastfw.regret import best_fixed_decision as best_fixed_decision
+    from fastfw.regret import regret as regret
+    from fastfw.regret import suboptimality as suboptimality
+    from fastfw.schedules import power_schedule as power_schedule
+    from fastfw.sets import RowL1Ball as RowL1Ball
+    from fastfw.sets import RowVertex as RowVertex
+    from fastfw.streams import Batch as Batch
+    from fastfw.streams import Dataset as Dataset
+    from fastfw.streams import IndexedStream as IndexedStream
+    from fastfw.streams import iid_stream as iid_stream
+    from fastfw.streams import sorted_stream as sorted_stream
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(import_module(f"fastfw.{_HOME[name]}"), name)
+    elif name in _MODULES:
+        value = import_module(f"fastfw.{name}")
+    else:
+        raise AttributeError(f"module 'fastfw' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

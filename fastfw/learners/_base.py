@@ -1,0 +1,543 @@
+"""What all online learners share: the door, rounds, runs, averages, saving."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from os import PathLike
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw._checks import FloatArray, batch_parts, float_dtype, positive_int
+from fastfw._checks import seed as checked_seed
+from fastfw.learners import _files
+from fastfw.learners._engines import Engine, StepsEngine
+from fastfw.problems import Rows
+from fastfw.schedules import as_schedule, value_at
+from fastfw.streams import Batch, Dataset, IndexedStream
+
+__all__ = ["OnlineLearner", "Round", "RunResult"]
+
+Self = TypeVar("Self", bound="OnlineLearner")
+
+# Rows handed to a compiled run at a time: enough to forget the cost of the call.
+_ROWS_AT_ONCE = 2048
+
+
+class Round(NamedTuple):
+    """What a round was: its number and the loss of the decision played in it."""
+
+    t: int
+    loss: float
+
+
+@dataclass(frozen=True, repr=False)
+class RunResult:
+    """Outcome of `OnlineLearner.run` over T rounds.
+
+    Attributes
+    ----------
+    losses : ndarray of float64, shape (T,)
+        Loss of x_t on batch t, before the update.
+    seconds : ndarray of float64, shape (T,)
+        Cumulative time of the updates, without evaluation and without making the batches. A
+        compiled run measures several rounds at a time and spreads their time evenly.
+    decision : ndarray, shape of the set
+        The decision after the last round, x_{T+1}.
+    average : ndarray, shape of the set
+        Mean of all decisions played by the learner so far.
+    gradient_evaluations : int
+        Gradients of single samples that the method, as the paper states it, asked for.
+    lmo_calls : int
+        Calls of the linear minimisation oracle.
+    checkpoints : ndarray of int, shape (k,)
+        Rounds whose decisions were kept.
+    decisions : ndarray, shape (k, ...)
+        Those decisions x_t.
+    checkpoint_seconds : ndarray of float64, shape (k,)
+        Update time spent before each of those rounds.
+    """
+
+    losses: npt.NDArray[np.float64]
+    seconds: npt.NDArray[np.float64]
+    decision: FloatArray
+    average: FloatArray
+    gradient_evaluations: int
+    lmo_calls: int
+    checkpoints: npt.NDArray[np.intp]
+    decisions: FloatArray
+    checkpoint_seconds: npt.NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        T = len(self.losses)
+        per_round = 1e3 * self.seconds[-1] / T if T else 0.0
+        return (
+            f"<RunResult: {T} rounds, mean loss {self.losses.mean() if T else float('nan'):.4f}, "
+            f"{per_round:.3g} ms per round, {self.gradient_evaluations} gradient evaluations>"
+        )
+
+
+class OnlineLearner(ABC):
+    """Base of the online learners; see `ORGFW` for the parameters they share."""
+
+    #: Names of the schedules, in the order of the constructor.
+    _schedule_names: ClassVar[tuple[str, ...]] = ("step",)
+
+    def __init__(
+        self,
+        problem: Any,
+        set: Any,
+        *,
+        schedules: dict[str, object],
+        start: npt.ArrayLike | None,
+        seed: int | tuple[int, ...],
+        engine: str,
+        dtype: npt.DTypeLike | None,
+    ) -> None:
+        _require(problem, "problem", ("shape", "loss", "gradient"))
+        _require(set, "set", ("shape", "lmo", "diameter"))
+        if tuple(problem.shape) != tuple(set.shape):
+            raise ValueError(
+                f"problem and set must have the same shape, but problem.shape is "
+                f"{tuple(problem.shape)} and set.shape is {tuple(set.shape)}"
+            )
+        if engine not in ("fused", "steps"):
+            raise ValueError(f"engine must be 'fused' or 'steps', but it is {engine!r}")
+        self._problem = problem
+        self._set = set
+        self._schedules = {name: as_schedule(schedules[name], name) for name in schedules}
+        self._start = _start(set, start)
+        self._seed = checked_seed(seed)
+        self._fused = engine == "fused" and self._can_fuse()
+        self._dtype = None if dtype is None else float_dtype(dtype)
+        self._t = 1
+        self._engine: Engine | None = None
+        self._played: FloatArray | None = None
+
+    # ------------------------------------------------------------------ what a method defines
+
+    @abstractmethod
+    def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
+        """One round from oracle calls: the loss at state["x"] and what changes in the state."""
+
+    @abstractmethod
+    def _can_fuse(self) -> bool:
+        """Whether compiled code exists for this problem and set."""
+
+    @abstractmethod
+    def _make_fused(self, start: FloatArray) -> Engine:
+        """Return the compiled engine at its start."""
+
+    def _evaluations(self, t: int, batch_size: int) -> int:
+        """Gradient evaluations of single samples in round t."""
+        return batch_size
+
+    def _lmo_calls(self, t: int) -> int:
+        """Oracle calls in round t."""
+        return 1
+
+    def _options(self) -> dict[str, Any]:
+        """Further arguments of the constructor, as JSON holds them."""
+        return {}
+
+    def _schedule(self, name: str, t: int) -> float:
+        return value_at(self._schedules[name], t, name)
+
+    # ------------------------------------------------------------------ what users call
+
+    @property
+    def problem(self) -> Any:
+        """The losses' family."""
+        return self._problem
+
+    @property
+    def set(self) -> Any:
+        """The feasible set."""
+        return self._set
+
+    @property
+    def t(self) -> int:
+        """Number of the current round, whose decision `play` returns; 1 at first."""
+        return self._t
+
+    @property
+    def engine(self) -> str:
+        """The engine in use: "steps" where no compiled code exists for problem and set."""
+        return "fused" if self._fused else "steps"
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype of the decisions; until the first batch it may still follow the data."""
+        return np.dtype(np.float64) if self._dtype is None else self._dtype
+
+    def play(self) -> FloatArray:
+        """Return the decision x_t of this round, a read-only array of the set's shape.
+
+        The array is the caller's to keep: later rounds do not change it. O(C d) once a round.
+        """
+        if self._played is None:
+            x = self._start.astype(self.dtype) if self._engine is None else self._engine.decision()
+            self._played = _read_only(x)
+        return self._played
+
+    @property
+    def average(self) -> FloatArray:
+        """Mean of the decisions x_1, ..., x_{t-1} played so far (Corollary 1); x_1 before any."""
+        if self._engine is None or self._t == 1:
+            return self.play()
+        return _read_only(self._engine.total() / self.dtype.type(self._t - 1))
+
+    def observe(self, batch: Any) -> Round:
+        """Suffer the loss of this round's decision on a batch, then update.
+
+        Parameters
+        ----------
+        batch : object
+            A pair (X, y) or anything with ``.X`` and ``.y``, such as the batches of a stream.
+
+        Returns
+        -------
+        Round
+            The round's number t and the loss f_t(x_t).
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the batch cannot be used; the message names the argument.
+        FloatingPointError
+            If the loss or the gradient is not finite; the message names the round.
+            In every case the learner is exactly as before.
+        """
+        t = self._t
+        dtype = self._resolve(batch)
+        if self._fused:
+            rows = self._problem.rows(batch, dtype, finite=False)
+            starts = np.array([0, rows.rows.size], np.intp)
+            losses = self._advance(rows, starts, batch, dtype)
+            return Round(t, float(losses[0]))
+        engine = self._steps(dtype)
+        loss = engine.observe(t, batch)
+        self._commit(engine, dtype, 1)
+        return Round(t, loss)
+
+    def run(
+        self,
+        stream: Iterable[Any],
+        *,
+        checkpoints: Sequence[int] | npt.NDArray[np.integer[Any]] = (),
+        progress: Callable[[int], object] | None = None,
+    ) -> RunResult:
+        """Play all rounds of a stream: `play` and `observe` for each batch, in compiled code.
+
+        Parameters
+        ----------
+        stream : iterable
+            Batches; see `observe`. Streams of `iid_stream` and `sorted_stream` are read by row
+            number, without Python between rounds.
+        checkpoints : sequence of int
+            Increasing round numbers from the learner's t on; the decisions of those rounds are
+            kept. The round after the last one counts too (x_{T+1}).
+        progress : callable, optional
+            Called with the number of rounds done since the last call.
+
+        Returns
+        -------
+        RunResult
+            Losses, times, the last decision, the average, counts.
+
+        Raises
+        ------
+        TypeError, ValueError, FloatingPointError
+            As `observe`, naming the round. The learner is then as before the run.
+        """
+        keep = _checkpoints(checkpoints, self._t)
+        saved = (self._t, self._dtype, self._engine, self._played)
+        if self._engine is not None:
+            self._engine = self._engine.copy()
+        try:
+            return self._run(stream, keep, progress)
+        except BaseException:
+            self._t, self._dtype, self._engine, self._played = saved
+            raise
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the learner to a file from which `load` continues with the same bits.
+
+        The file is a NumPy archive of plain arrays and a JSON header; it is written beside `path` and
+        renamed, so that it is never half-written.
+
+        Raises
+        ------
+        TypeError
+            For the "steps" engine with state that is not made of arrays.
+        OSError
+            If the file cannot be written.
+        """
+        _files.save(self, path)
+
+    @classmethod
+    def load(
+        cls: type[Self],
+        path: str | PathLike[str],
+        *,
+        problem: Any = None,
+        set: Any = None,
+        **schedules: object,
+    ) -> Self:
+        """Read a learner that `save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            The file. Nothing in it is executed; what does not fit is refused.
+        problem, set : object, optional
+            Needed where they are not of this package.
+        **schedules : float or callable
+            ``step=...`` and the like; needed for schedules that are callables of your own.
+
+        Raises
+        ------
+        ValueError
+            If the file is not such a file, is damaged, or holds another method's learner.
+        OSError
+            If it cannot be read.
+        """
+        return _files.load(cls, path, problem=problem, set=set, schedules=schedules)
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__} in round {self._t}: {self._problem!r} over {self._set!r}, "
+            f"engine {self.engine}, {self.dtype}>"
+        )
+
+    # ------------------------------------------------------------------ plumbing
+
+    def _restore(self, t: int, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Take over a saved state; arrays must have the names, shapes and dtypes of a live one."""
+        self._t = positive_int(t, "t")
+        if not arrays:
+            return
+        if self._dtype is None:
+            raise ValueError("it has a state but no dtype")
+        start = self._fresh(self._dtype)
+        engine = self._make_fused(start) if self._fused else StepsEngine(self._round, start)
+        for name, own in engine.arrays().items():
+            if name not in arrays:
+                raise ValueError(f"its state lacks {name!r}")
+            found = arrays[name]
+            if found.shape != own.shape or found.dtype != own.dtype:
+                raise ValueError(f"its state {name!r} does not fit: {found.dtype} {found.shape}")
+        engine.restore(arrays)
+        self._engine = engine
+
+    def _resolve(self, batch: Any) -> np.dtype[Any]:
+        """Dtype of the parameters: as asked for, else float32 where the first batch is."""
+        if self._dtype is not None:
+            return self._dtype
+        if isinstance(batch, Batch):
+            found: Any = batch.data.dtype
+        elif isinstance(batch, Dataset):
+            found = batch.dtype
+        elif not self._fused:
+            found = getattr(getattr(batch, "X", None), "dtype", None)
+            if isinstance(batch, tuple | list) and batch:
+                found = getattr(batch[0], "dtype", None)
+        else:
+            found = getattr(batch_parts(batch)[0], "dtype", None)
+        single = isinstance(found, np.dtype) and found.newbyteorder("=") == np.float32
+        return np.dtype(np.float32 if single else np.float64)
+
+    def _fresh(self, dtype: np.dtype[Any]) -> FloatArray:
+        return np.array(self._start, dtype=dtype, order="C")
+
+    def _steps(self, dtype: np.dtype[Any]) -> StepsEngine:
+        if self._engine is None:
+            return StepsEngine(self._round, self._fresh(dtype))
+        assert isinstance(self._engine, StepsEngine)
+        return self._engine
+
+    def _commit(self, engine: Engine, dtype: np.dtype[Any], rounds: int) -> None:
+        self._engine, self._dtype, self._played = engine, dtype, None
+        self._t += rounds
+
+    def _advance(
+        self, rows: Rows, starts: npt.NDArray[np.intp], batch: Any, dtype: np.dtype[Any]
+    ) -> npt.NDArray[np.float64]:
+        """Play the rounds of rows[starts[i]:starts[i+1]] in compiled code."""
+        engine = self._make_fused(self._fresh(dtype)) if self._engine is None else self._engine
+        done, losses = engine.rounds(self._t, rows, starts)
+        if done:
+            self._commit(engine, dtype, done)
+        if done < losses.size:
+            self._problem.rows(batch, dtype)  # names NaN or infinity in the features
+            _raise_not_finite(self._t, losses[done])
+        return losses
+
+    def _run(
+        self,
+        stream: Iterable[Any],
+        keep: list[int],
+        progress: Callable[[int], object] | None,
+    ) -> RunResult:
+        losses: list[npt.NDArray[np.float64]] = []
+        seconds: list[npt.NDArray[np.float64]] = []
+        decisions: list[FloatArray] = []
+        at: list[float] = []
+        elapsed, evaluations, calls = 0.0, 0, 0
+        rounds = self._indexed(stream, keep) if self._reads_rows(stream) else self._each(stream)
+        for play, sizes in rounds:
+            while len(at) < len(keep) and keep[len(at)] == self._t:
+                decisions.append(self.play())
+                at.append(elapsed)
+            t, k = self._t, len(sizes)
+            begun = time.perf_counter()
+            block = play()
+            spent = time.perf_counter() - begun
+            losses.append(block)
+            seconds.append(elapsed + spent * np.arange(1, k + 1) / k)
+            elapsed += spent
+            evaluations += sum(self._evaluations(t + i, size) for i, size in enumerate(sizes))
+            calls += sum(self._lmo_calls(t + i) for i in range(k))
+            if progress is not None:
+                progress(k)
+        while len(at) < len(keep) and keep[len(at)] == self._t:
+            decisions.append(self.play())
+            at.append(elapsed)
+        if len(at) < len(keep):
+            raise ValueError(
+                f"checkpoints has {keep[len(at)]}, but the stream ended before round {self._t}"
+            )
+        shape = (len(decisions), *self._start.shape)
+        return RunResult(
+            losses=np.concatenate(losses) if losses else np.empty(0),
+            seconds=np.concatenate(seconds) if seconds else np.empty(0),
+            decision=self.play(),
+            average=self.average,
+            gradient_evaluations=evaluations,
+            lmo_calls=calls,
+            checkpoints=np.array(keep, np.intp),
+            decisions=np.array(decisions, self.dtype).reshape(shape),
+            checkpoint_seconds=np.array(at),
+        )
+
+    def _reads_rows(self, stream: Iterable[Any]) -> bool:
+        return self._fused and isinstance(stream, IndexedStream)
+
+    def _each(self, stream: Iterable[Any]) -> Iterator[tuple[Callable[[], Any], list[int]]]:
+        """Yield the rounds of any stream, one at a time."""
+        for batch in stream:
+
+            def play(batch: Any = batch) -> npt.NDArray[np.float64]:
+                t = self._t
+                try:
+                    return np.array([self.observe(batch).loss])
+                except (TypeError, ValueError) as error:
+                    raise type(error)(f"round {t}: {error}") from error
+
+            yield play, [_size(batch)]
+
+    def _indexed(
+        self, stream: Iterable[Any], keep: list[int]
+    ) -> Iterator[tuple[Callable[[], Any], list[int]]]:
+        """Yield rounds of an indexed stream, many at a time, cut where a decision is kept."""
+        assert isinstance(stream, IndexedStream)
+        B = stream.batch_size
+        data = stream.data
+        dtype = self._dtype or data.dtype
+        whole = self._problem.rows(data, dtype)
+        for block in stream.row_blocks(max(1, _ROWS_AT_ONCE // B)):
+            first = 0
+            while first < len(block):
+                ahead = [t - self._t for t in keep if t > self._t]
+                stop = min([len(block), *(first + n for n in ahead)])
+                part = block[first:stop]
+                rows = Rows(whole.X, whole.y, part.reshape(-1))
+                starts = np.arange(0, part.size + 1, B, dtype=np.intp)
+
+                def play(rows: Rows = rows, starts: Any = starts) -> Any:
+                    return self._advance(rows, starts, data, dtype)
+
+                yield play, [B] * len(part)
+                first = stop
+
+
+def _require(thing: Any, name: str, attributes: tuple[str, ...]) -> None:
+    missing = [a for a in attributes if not hasattr(thing, a)]
+    if missing:
+        raise TypeError(
+            f"{name} must have {', '.join(attributes)}, but a {type(thing).__name__} has no "
+            f"{', '.join(missing)}"
+        )
+
+
+def _start(set: Any, start: npt.ArrayLike | None) -> FloatArray:
+    """Return x_1: the start given, if feasible; without one, zeros if feasible, or a vertex."""
+    shape = tuple(set.shape)
+    if start is None:
+        if hasattr(set, "start"):
+            return _read_only(np.array(set.start(), np.float64))
+        zeros = np.zeros(shape)
+        if _may_contain_zero(set, shape):
+            return _read_only(zeros)
+        return _read_only(np.array(set.lmo(zeros), np.float64))
+    point = np.array(start, order="C")
+    if point.dtype.kind not in "fiub":
+        raise TypeError(f"start must hold real numbers, but its dtype is {point.dtype}")
+    point = point.astype(np.float64)
+    if point.shape != shape:
+        raise ValueError(f"start must have shape {shape}, but it has {point.shape}")
+    if not np.isfinite(point).all():
+        raise ValueError("start must be finite, but it holds NaN or infinity")
+    if hasattr(set, "contains") and not set.contains(point):
+        raise ValueError(
+            f"start must lie in {set!r}, but it does not; leave start out, or project it first"
+        )
+    return _read_only(point)
+
+
+def _may_contain_zero(set: Any, shape: tuple[int, ...]) -> bool:
+    """Zero is outside a set if the oracle's minimum over it is positive in some direction."""
+    if hasattr(set, "contains"):
+        return bool(set.contains(np.zeros(shape)))
+    rng = np.random.default_rng(0)
+    directions = [np.ones(shape), *(rng.standard_normal(shape) for _ in range(4))]
+    return all(
+        np.vdot(sign * g, np.asarray(set.lmo(sign * g))) <= 0.0
+        for g in directions
+        for sign in (1.0, -1.0)
+    )
+
+
+def _read_only(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    view = x.view()
+    view.flags.writeable = False
+    return view
+
+
+def _size(batch: Any) -> int:
+    try:
+        return len(batch) if isinstance(batch, Batch | Dataset) else len(batch_parts(batch)[1])
+    except TypeError:
+        return 1
+
+
+def _checkpoints(rounds: Iterable[Any], t: int) -> list[int]:
+    keep = [positive_int(r, "checkpoints") for r in rounds]
+    if any(b <= a for a, b in pairwise(keep)) or (keep and keep[0] < t):
+        raise ValueError(
+            f"checkpoints must be increasing round numbers from {t} on, but they are {keep}"
+        )
+    return keep
+
+
+def _raise_not_finite(t: int, loss: float) -> None:
+    what = f"the loss is {loss}" if not np.isfinite(loss) else "the gradient estimate overflowed"
+    raise FloatingPointError(
+        f"round {t}: {what}; rescale the features, or use dtype=float64. "
+        "The learner is as before this round"
+    )

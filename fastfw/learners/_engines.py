@@ -1,0 +1,170 @@
+"""Engines: where a learner's numbers live and how rounds change them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw._checks import FloatArray
+from fastfw.problems import Rows, SoftmaxRegression
+from fastfw.sets import RowL1Ball
+
+__all__ = ["Engine", "FusedMomentum", "StepsEngine", "on_row_l1_ball"]
+
+
+class Engine(Protocol):
+    """State of a learner and the code that plays rounds."""
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All of the state, by name; views, not copies."""
+
+    def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Take over the arrays of another engine of the kind, already of the right form."""
+
+    def copy(self) -> Engine:
+        """Return an independent engine in the same state."""
+
+    def decision(self) -> FloatArray:
+        """Return x_t as a new array or one that is never changed."""
+
+    def total(self) -> FloatArray:
+        """Return the sum of the decisions played, as a new array."""
+
+    def rounds(
+        self, t: int, rows: Rows, starts: npt.NDArray[np.intp]
+    ) -> tuple[int, npt.NDArray[np.float64]]:
+        """Play rounds t, t + 1, ...: how many were done, and losses (one more where it failed)."""
+
+
+class StepsEngine:
+    """Rounds composed of oracle calls; the state is made anew in each of them."""
+
+    def __init__(
+        self,
+        step: Callable[[int, Any, dict[str, Any]], tuple[float, dict[str, Any]]],
+        start: FloatArray,
+    ) -> None:
+        self._step = step
+        self.state: dict[str, Any] = {"x": start}
+        self._total = np.zeros_like(start)
+
+    def observe(self, t: int, batch: Any) -> float:
+        """Play a round; the state changes only if all of it went well."""
+        loss, changes = self._step(t, batch, self.state)
+        loss = float(loss)
+        if not np.isfinite(loss):
+            raise FloatingPointError(
+                f"round {t}: the loss is {loss}. The learner is as before this round"
+            )
+        self._total += self.state["x"]
+        self.state = {**self.state, **changes}
+        return loss
+
+    def rounds(
+        self, t: int, rows: Rows, starts: npt.NDArray[np.intp]
+    ) -> tuple[int, npt.NDArray[np.float64]]:
+        raise NotImplementedError("the steps engine takes batches one at a time")
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        return {**self.state, "total": self._total}
+
+    def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Take over a state that `arrays` gave."""
+        self.state = {name: a for name, a in arrays.items() if name != "total"}
+        self._total = arrays["total"]
+
+    def copy(self) -> StepsEngine:
+        other = copy.copy(self)
+        other.state = dict(self.state)
+        other._total = self._total.copy()
+        return other
+
+    def decision(self) -> FloatArray:
+        x: FloatArray = self.state["x"]
+        return x
+
+    def total(self) -> FloatArray:
+        return self._total.copy()
+
+
+def on_row_l1_ball(problem: Any, set: Any) -> bool:
+    """Whether the kernels for softmax regression on the row-l1 ball apply."""
+    return type(problem) is SoftmaxRegression and type(set) is RowL1Ball
+
+
+class FusedMomentum:
+    """d ← gamma d + alpha ∇f(x_t) - beta ∇f(x_{t-1}), a vertex and a step: one compiled loop.
+
+    ``coefficients(t)`` gives (alpha, beta, gamma, eta) of round t.
+    """
+
+    def __init__(
+        self,
+        problem: SoftmaxRegression,
+        ball: RowL1Ball,
+        start: FloatArray,
+        coefficients: Callable[[int], tuple[float, float, float, float]],
+    ) -> None:
+        self._mean = problem.reduction == "mean"
+        self._radius = ball.radius
+        self._coefficients = coefficients
+        n_classes, d = start.shape
+        self.u = start
+        self.estimates = np.zeros((2, n_classes, d), start.dtype)
+        self.previous = np.zeros_like(start)
+        self.sum = np.zeros_like(start)
+        self.index = np.zeros(n_classes, np.intp)
+        self.value = np.zeros(n_classes)
+        self.scalars = np.array([1.0, 0.0, 0.0, 0.0])
+
+    def rounds(
+        self, t: int, rows: Rows, starts: npt.NDArray[np.intp]
+    ) -> tuple[int, npt.NDArray[np.float64]]:
+        from fastfw.kernels import loops
+
+        k = starts.size - 1
+        alpha, beta, gamma, eta = np.array([self._coefficients(t + i) for i in range(k)]).T.copy()
+        losses = np.empty(k)
+        done: int = loops.momentum_rounds(
+            *rows, starts, self._mean, alpha, beta, gamma, eta, self._radius,
+            self.u, self.estimates, self.previous, self.sum,
+            self.index, self.value, self.scalars, losses,
+        )  # fmt: skip
+        return done, losses[: done + 1]
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        names = ("u", "estimates", "previous", "sum", "index", "value", "scalars")
+        return {name: getattr(self, name) for name in names}
+
+    def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Take over a state that `arrays` gave, unless it would lead kernels astray."""
+        d = self.u.shape[1]
+        scale, weight, last, parity = arrays["scalars"]
+        if not (
+            ((arrays["index"] >= 0) & (arrays["index"] < d)).all()
+            and parity in (0.0, 1.0)
+            and 0.0 < scale <= 1.0
+            and 0.0 <= last <= 1.0
+            and np.isfinite(weight)
+        ):
+            raise ValueError("its state is out of range")
+        for name, own in self.arrays().items():
+            own[...] = arrays[name]
+
+    def copy(self) -> FusedMomentum:
+        other = copy.copy(self)
+        for name, own in self.arrays().items():
+            setattr(other, name, own.copy())
+        return other
+
+    def decision(self) -> FloatArray:
+        scale: FloatArray = self.u * self.u.dtype.type(self.scalars[0])
+        return scale
+
+    def total(self) -> FloatArray:
+        whole: FloatArray = self.u * self.u.dtype.type(self.scalars[1]) + self.sum
+        return whole

@@ -1,0 +1,145 @@
+"""Learners on disk: plain arrays and a JSON header, nothing that executes."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+import zlib
+from os import PathLike
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from fastfw import schedules as _schedules
+from fastfw._files import atomic_write
+from fastfw.problems import SoftmaxRegression
+from fastfw.sets import RowL1Ball
+
+if TYPE_CHECKING:
+    from fastfw.learners._base import OnlineLearner
+
+    L = TypeVar("L", bound=OnlineLearner)
+
+_FORMAT = 1
+
+
+def save(learner: OnlineLearner, path: str | PathLike[str]) -> None:
+    """Write a learner to a file, whole or not at all."""
+    header = {
+        "fastfw learner": _FORMAT,
+        "method": type(learner).__name__,
+        "t": learner.t,
+        "dtype": None if learner._dtype is None else learner._dtype.name,
+        "engine": learner.engine,
+        "seed": learner._seed,
+        "problem": _describe_problem(learner.problem),
+        "set": _describe_set(learner.set),
+        "schedules": {k: _schedules.to_json(s) for k, s in learner._schedules.items()},
+        "options": learner._options(),
+    }
+    arrays: dict[str, Any] = {"start": np.asarray(learner._start)}
+    if learner._engine is not None:
+        for name, value in learner._engine.arrays().items():
+            array = np.asarray(value)
+            if array.dtype.hasobject:
+                raise TypeError(f"the state {name!r} is not an array, so it cannot be saved")
+            arrays[f"state.{name}"] = array
+    text = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    with atomic_write(path, binary=True) as file:
+        np.savez(file, header=text, **arrays)
+
+
+def load(
+    cls: type[L],
+    path: str | PathLike[str],
+    *,
+    problem: Any,
+    set: Any,
+    schedules: dict[str, object],
+) -> L:
+    """Read a learner from a file, checking everything that is in it."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        header = json.loads(arrays.pop("header").tobytes())
+        if not isinstance(header, dict) or header.get("fastfw learner") != _FORMAT:
+            raise ValueError("it has no header of this format")
+        return _rebuild(cls, header, arrays, problem, set, schedules)
+    except OSError:
+        raise
+    except (
+        ValueError, KeyError, TypeError, AttributeError, EOFError, IndexError, OverflowError,
+        MemoryError, zipfile.BadZipFile, zlib.error, NotImplementedError,
+    ) as error:  # fmt: skip
+        reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise ValueError(f"{os.fspath(path)} is not a saved {cls.__name__}: {reason}") from error
+
+
+def _rebuild(
+    cls: type[L],
+    header: dict[str, Any],
+    arrays: dict[str, Any],
+    problem: Any,
+    set: Any,
+    given: dict[str, object],
+) -> L:
+    if header["method"] != cls.__name__:
+        raise ValueError(f"it holds a learner of {header['method']!r}; use that class's load")
+    problem = _rebuild_problem(header["problem"]) if problem is None else problem
+    set = _rebuild_set(header["set"]) if set is None else set
+    known: dict[str, Any] = dict(given)
+    for name, described in header["schedules"].items():
+        if name in known:
+            continue
+        if described is None:
+            raise ValueError(f"its {name} is a callable, which is not saved; give {name}=... again")
+        known[name] = _schedules.from_json(described, name)
+    seed = header["seed"]
+    learner = cls(
+        problem,
+        set,
+        **known,
+        **header["options"],
+        start=arrays.pop("start"),
+        seed=tuple(seed) if isinstance(seed, list) else seed,
+        engine=header["engine"],
+        dtype=header["dtype"],
+    )
+    if learner.engine != header["engine"]:
+        raise ValueError(f"it needs the engine {header['engine']!r} for this problem and set")
+    learner._restore(int(header["t"]), {k.removeprefix("state."): a for k, a in arrays.items()})
+    return learner
+
+
+def _describe_problem(problem: Any) -> dict[str, Any] | None:
+    if type(problem) is not SoftmaxRegression:
+        return None
+    return {
+        "name": "SoftmaxRegression",
+        "n_features": problem.n_features,
+        "n_classes": problem.n_classes,
+        "reduction": problem.reduction,
+    }
+
+
+def _rebuild_problem(described: dict[str, Any] | None) -> SoftmaxRegression:
+    if described is None:
+        raise ValueError("its problem is not saved; give problem=... again")
+    if described.pop("name") != "SoftmaxRegression":
+        raise ValueError("its problem is unknown")
+    return SoftmaxRegression(**described)
+
+
+def _describe_set(set: Any) -> dict[str, Any] | None:
+    if type(set) is not RowL1Ball:
+        return None
+    return {"name": "RowL1Ball", "shape": list(set.shape), "radius": set.radius}
+
+
+def _rebuild_set(described: dict[str, Any] | None) -> RowL1Ball:
+    if described is None:
+        raise ValueError("its set is not saved; give set=... again")
+    if described.pop("name") != "RowL1Ball":
+        raise ValueError("its set is unknown")
+    return RowL1Ball(**described)

@@ -1,0 +1,243 @@
+"""Losses with gradients.
+
+Parameters W are (n_classes, n_features), as in scikit-learn's ``coef_``; the paper writes
+the transpose. A batch is a pair ``(X, y)`` or anything with attributes ``.X`` and ``.y``.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw._checks import FloatArray, IndexArray, batch_parts, features, labels, positive_int
+from fastfw.streams import Batch, Dataset
+
+__all__ = ["SoftmaxRegression"]
+
+
+class Rows(NamedTuple):
+    """Rows of a data matrix in the form that kernels take."""
+
+    X: FloatArray
+    y: IndexArray
+    rows: IndexArray
+
+
+@lru_cache(maxsize=8)
+def all_rows(n: int) -> IndexArray:
+    """Row numbers 0, ..., n - 1, read-only."""
+    rows = np.arange(n, dtype=np.intp)
+    rows.flags.writeable = False
+    return rows
+
+
+class SoftmaxRegression:
+    r"""Multiclass logistic regression without intercept.
+
+    .. math:: f(W) = \frac1B \sum_i \log \sum_c e^{z_{ic}} - z_{i y_i}, \qquad Z = A W^T
+
+    for a batch of B samples A with labels y; ``reduction="sum"`` leaves the 1/B out, as the paper
+    does.
+
+    Parameters
+    ----------
+    n_features : int
+        d.
+    n_classes : int
+        C, at least 2.
+    reduction : {"mean", "sum"}
+        Mean or sum over the batch. Frank-Wolfe steps do not depend on it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not such a number or name.
+
+    Examples
+    --------
+    >>> import numpy as np, fastfw as fw
+    >>> problem = fw.SoftmaxRegression(n_features=3, n_classes=2)
+    >>> batch = (np.eye(3), np.array([0, 1, 1]))
+    >>> round(problem.loss(np.zeros((2, 3)), batch), 6)   # log 2
+    0.693147
+    >>> problem.gradient(np.zeros((2, 3)), batch).round(4)
+    array([[-0.1667,  0.1667,  0.1667],
+           [ 0.1667, -0.1667, -0.1667]])
+    """
+
+    def __init__(self, n_features: int, n_classes: int, reduction: str = "mean") -> None:
+        self._shape = (
+            positive_int(n_classes, "n_classes", minimum=2),
+            positive_int(n_features, "n_features"),
+        )
+        if reduction not in ("mean", "sum"):
+            raise ValueError(f"reduction must be 'mean' or 'sum', but it is {reduction!r}")
+        self._reduction = reduction
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of W, (C, d)."""
+        return self._shape
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, C."""
+        return self._shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, d."""
+        return self._shape[1]
+
+    @property
+    def reduction(self) -> str:
+        """``"mean"`` or ``"sum"``."""
+        return self._reduction
+
+    def weight(self, n_samples: int) -> float:
+        """Weight of one sample in a batch of so many: 1/n for the mean, 1 for the sum."""
+        return 1.0 / n_samples if self._reduction == "mean" else 1.0
+
+    def rows(
+        self, batch: object, dtype: npt.DTypeLike | None = None, *, finite: bool = True
+    ) -> Rows:
+        """Check a batch against this problem and return it as kernels take it.
+
+        Parameters
+        ----------
+        batch : object
+            A pair (X, y), a `Batch`, a `Dataset`, or anything with ``.X`` and ``.y``.
+        dtype : {float64, float32}, optional
+            Features are converted to it where they have another one.
+        finite : bool
+            Whether NaN and infinity are looked for. A caller that does without must look
+            again (with True) where a loss turns out not to be finite.
+
+        Returns
+        -------
+        Rows
+            ``X`` (n, d) and ``y`` (n,) whole, and the numbers ``rows`` (B,) of the batch's rows.
+            Read-only and C-contiguous; nothing is copied or gathered where that can be avoided.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the batch cannot be used; the message names the argument.
+        """
+        if isinstance(batch, Batch):
+            data = self._data(batch.data, dtype)
+            return Rows(data.X, data.y, batch.rows)
+        if isinstance(batch, Dataset):
+            data = self._data(batch, dtype)
+            return Rows(data.X, data.y, all_rows(len(data)))
+        X, y = batch_parts(batch)
+        X = features(X, n_features=self.n_features, dtype=dtype, finite=finite)
+        y = labels(y, n_samples=X.shape[0], n_classes=self.n_classes)
+        return Rows(X, y, all_rows(X.shape[0]))
+
+    def _data(self, data: Dataset, dtype: npt.DTypeLike | None) -> Dataset:
+        if data.n_features != self.n_features:
+            raise ValueError(
+                f"X has {data.n_features} columns, but {self.n_features} features are wanted"
+            )
+        if data.n_classes > self.n_classes:
+            raise ValueError(
+                f"y holds label {data.n_classes - 1}; with {self.n_classes} classes, labels must "
+                f"be 0, ..., {self.n_classes - 1}"
+            )
+        return data if dtype is None else data.astype(dtype)
+
+    def loss(self, x: npt.ArrayLike, batch: object) -> float:
+        """Return f(x) on a batch.
+
+        Parameters
+        ----------
+        x : array_like, shape (C, d)
+            Parameters.
+        batch : object
+            See `rows`.
+
+        Returns
+        -------
+        float
+            In nats. O(B C d) time, O(B) memory.
+        """
+        losses = self.sample_losses(x, batch)
+        return float(losses.sum()) * self.weight(losses.size)
+
+    def sample_losses(self, x: npt.ArrayLike, batch: object) -> npt.NDArray[np.float64]:
+        """Return the loss of every sample of a batch, shape (B,), in nats."""
+        from fastfw.kernels import logistic
+
+        A, y, rows = self.rows(batch)
+        out = np.empty(rows.size)
+        logistic.sample_losses(A, y, rows, self._parameters(x, A.dtype), 1.0, out)
+        return out
+
+    def gradient(self, x: npt.ArrayLike, batch: object) -> FloatArray:
+        """Return the gradient Rᵀ A / B at x, R = softmax(A xᵀ) - onehot(y); shape (C, d)."""
+        return self.loss_and_gradient(x, batch)[1]
+
+    def loss_and_gradient(self, x: npt.ArrayLike, batch: object) -> tuple[float, FloatArray]:
+        """Return loss and gradient on a batch from one pass over its rows.
+
+        Parameters
+        ----------
+        x : array_like, shape (C, d)
+            Parameters.
+        batch : object
+            See `rows`. Its features' dtype is the gradient's.
+
+        Returns
+        -------
+        loss : float
+            In nats.
+        gradient : ndarray, shape (C, d)
+            A new array.
+        """
+        from fastfw.kernels import logistic
+
+        A, y, rows = self.rows(batch)
+        gradient = np.empty(self._shape, A.dtype)
+        loss = logistic.loss_and_gradient(A, y, rows, self._parameters(x, A.dtype), gradient)
+        weight = self.weight(rows.size)
+        gradient *= gradient.dtype.type(weight)
+        return float(loss) * weight, gradient
+
+    def predict(self, x: npt.ArrayLike, X: npt.ArrayLike) -> IndexArray:
+        """Return the class of largest logit for every row of X; the lowest wins ties."""
+        A = features(X, n_features=self.n_features)
+        return np.asarray(np.argmax(A @ self._parameters(x, A.dtype).T, axis=1), dtype=np.intp)
+
+    def smoothness(self, X: npt.ArrayLike) -> float:
+        """Return a Lipschitz constant of the gradient of f on any batch of rows of X.
+
+        The Hessian of log-sum-exp is at most 1/2, so L = max ‖a‖² / 2 for the mean; for the sum it
+        is Σ ‖a‖² / 2 over the rows given.
+        """
+        A = features(X, n_features=self.n_features)
+        squares = np.einsum("ij,ij->i", A, A, dtype=np.float64)
+        return 0.5 * float(squares.max() if self._reduction == "mean" else squares.sum())
+
+    def _parameters(self, x: npt.ArrayLike, dtype: npt.DTypeLike) -> FloatArray:
+        array = np.array(x, dtype=dtype, order="C")
+        if array.shape != self._shape:
+            raise ValueError(f"x must have shape {self._shape}, but it has {array.shape}")
+        return array
+
+    def __repr__(self) -> str:
+        return (
+            f"SoftmaxRegression(n_features={self.n_features}, n_classes={self.n_classes}, "
+            f"reduction={self._reduction!r})"
+        )
+
+    def __eq__(self, other: object) -> Any:
+        if not isinstance(other, SoftmaxRegression):
+            return NotImplemented
+        return (self._shape, self._reduction) == (other._shape, other._reduction)
+
+    def __hash__(self) -> int:
+        return hash((self._shape, self._reduction))

@@ -1,0 +1,105 @@
+"""Step size and momentum schedules: callables of the round t = 1, 2, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from fastfw._checks import fraction, non_negative_float, positive_float
+
+__all__ = ["PowerSchedule", "Schedule", "power_schedule"]
+
+Schedule: TypeAlias = Callable[[int], float]
+
+
+@dataclass(frozen=True)
+class PowerSchedule:
+    """``t -> min(c / (t + 1)**e, 1)``; made by `power_schedule`."""
+
+    c: float
+    e: float
+
+    def __call__(self, t: int) -> float:
+        """Value in round t = 1, 2, ..."""
+        return min(self.c / float(t + 1) ** self.e, 1.0)
+
+
+@dataclass(frozen=True)
+class ConstantSchedule:
+    """``t -> value``: what a plain number stands for."""
+
+    value: float
+
+    def __call__(self, t: int) -> float:
+        """Return the value, whatever the round."""
+        return self.value
+
+
+def power_schedule(c: float, e: float) -> PowerSchedule:
+    """Return the schedule ``min(c / (t + 1)**e, 1)`` for t = 1, 2, ...
+
+    Parameters
+    ----------
+    c : float
+        Constant, above 0.
+    e : float
+        Exponent, at least 0. Theory: 1 for step and momentum of ORGFW on convex problems
+        (Theorem 1, Corollary 1), 2/3 on nonconvex ones (Proposition 1).
+
+    Returns
+    -------
+    PowerSchedule
+        A callable of t with values in (0, 1].
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `c` or `e` is not such a number.
+
+    Examples
+    --------
+    >>> import fastfw as fw
+    >>> schedule = fw.power_schedule(1.0, 1.0)
+    >>> [schedule(t) for t in (1, 2, 3)]
+    [0.5, 0.3333333333333333, 0.25]
+    """
+    return PowerSchedule(positive_float(c, "c"), non_negative_float(e, "e"))
+
+
+def as_schedule(value: object, name: str) -> Schedule:
+    """Take a schedule as it is and a number in [0, 1] as a constant one."""
+    if callable(value):
+        return value
+    try:
+        return ConstantSchedule(fraction(value, name))
+    except TypeError:
+        raise TypeError(
+            f"{name} must be a number in [0, 1] or a callable of the round, such as "
+            f"power_schedule(1.0, 1.0), but it is a {type(value).__name__}"
+        ) from None
+
+
+def value_at(schedule: Schedule, t: int, name: str) -> float:
+    """Value of a schedule in round t, checked to be a number in [0, 1]."""
+    if type(schedule) is PowerSchedule or type(schedule) is ConstantSchedule:
+        return schedule(t)
+    return fraction(schedule(t), f"{name} in round {t}")
+
+
+def to_json(schedule: Schedule) -> dict[str, Any] | None:
+    """Describe a schedule made here; None for somebody's own callable."""
+    if isinstance(schedule, PowerSchedule):
+        return {"c": schedule.c, "e": schedule.e}
+    if isinstance(schedule, ConstantSchedule):
+        return {"value": schedule.value}
+    return None
+
+
+def from_json(described: dict[str, Any], name: str) -> Schedule:
+    """Make the schedule that `to_json` described, checking every number."""
+    if set(described) == {"c", "e"}:
+        return power_schedule(described["c"], described["e"])
+    if set(described) == {"value"}:
+        return as_schedule(described["value"], name)
+    raise ValueError(f"{name} is not a known schedule: {described!r}")

@@ -1,0 +1,222 @@
+"""Feasible sets: their linear minimisation oracles, vertices, diameters and projections."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw._checks import FloatArray, IndexArray, float_dtype, positive_float, positive_int
+
+__all__ = ["RowL1Ball", "RowVertex"]
+
+
+class RowVertex:
+    """A vertex of `RowL1Ball`: one nonzero entry in each row.
+
+    Behaves as a read-only array of shape (C, d) wherever NumPy takes one (``x + eta * (v - x)``,
+    ``np.asarray(v)``) and holds 2 C numbers.
+
+    Attributes
+    ----------
+    indices : ndarray of int, shape (C,)
+        Column of each row's entry.
+    values : ndarray, shape (C,)
+        The entries, plus or minus the radius.
+    shape : tuple of int
+        (C, d).
+    """
+
+    __slots__ = ("indices", "shape", "values")
+
+    ndim = 2
+
+    def __init__(self, indices: IndexArray, values: FloatArray, shape: tuple[int, int]) -> None:
+        self.indices = indices
+        self.values = values
+        self.shape = shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The entries' dtype."""
+        return self.values.dtype
+
+    def toarray(self) -> FloatArray:
+        """Return the vertex as a new dense array of shape (C, d)."""
+        dense = np.zeros(self.shape, self.values.dtype)
+        dense[np.arange(self.shape[0]), self.indices] = self.values
+        return dense
+
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+    ) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("a vertex is sparse: it becomes a dense array only by a copy")
+        return np.asarray(self.toarray(), dtype=dtype)
+
+    def __sub__(self, other: object) -> Any:
+        return np.subtract(self.toarray(), other)  # type: ignore[call-overload]
+
+    def __mul__(self, other: object) -> Any:
+        return np.multiply(self.toarray(), other)  # type: ignore[call-overload]
+
+    def __repr__(self) -> str:
+        return f"RowVertex(indices={self.indices}, values={self.values}, shape={self.shape})"
+
+
+class RowL1Ball:
+    r"""Matrices whose every row has l1 norm at most r.
+
+    .. math:: \{W \in R^{C \times d} : \sum_j |W_{cj}| \le r \text{ for all } c\}
+
+    The paper writes W as d x C and bounds column sums; here a class is a row.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (C, d).
+    radius : float
+        r > 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `shape` is not a pair of positive integers or `radius` not a finite positive number.
+
+    Examples
+    --------
+    >>> import fastfw as fw
+    >>> ball = fw.RowL1Ball(shape=(2, 3), radius=8.0)
+    >>> ball.lmo([[0.0, 2.0, -3.0], [0.0, 0.0, 0.0]]).toarray()
+    array([[ 0.,  0.,  8.],
+           [-8.,  0.,  0.]])
+    >>> round(ball.diameter, 3)
+    22.627
+    """
+
+    def __init__(self, shape: tuple[int, int], radius: float) -> None:
+        try:
+            n_rows, n_columns = shape
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"shape must be a pair (n_classes, n_features), but it is {shape!r}"
+            ) from None
+        self._shape = (positive_int(n_rows, "shape[0]"), positive_int(n_columns, "shape[1]"))
+        self._radius = positive_float(radius, "radius")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the set's points, (C, d)."""
+        return self._shape
+
+    @property
+    def radius(self) -> float:
+        """Bound on the l1 norm of every row, r."""
+        return self._radius
+
+    @property
+    def diameter(self) -> float:
+        """Largest Euclidean distance of two points, 2 r sqrt(C)."""
+        return 2.0 * self._radius * math.sqrt(self._shape[0])
+
+    def start(self, dtype: npt.DTypeLike = np.float64) -> FloatArray:
+        """Return the point where learners start: zeros, the paper's choice."""
+        return np.zeros(self._shape, float_dtype(dtype))
+
+    def lmo(self, direction: npt.ArrayLike) -> RowVertex:
+        """Linear minimisation oracle: a vertex v that minimises ⟨direction, v⟩.
+
+        In each row the entry -r sign(g) at the first g of largest magnitude; sign(0) counts as +1,
+        so that the result is a vertex whatever the direction.
+
+        Parameters
+        ----------
+        direction : array_like, shape (C, d)
+            Any finite direction; float32 stays float32.
+
+        Returns
+        -------
+        RowVertex
+            Sparse; ``np.asarray`` makes it dense.
+
+        Raises
+        ------
+        ValueError
+            If the direction has another shape or is not finite.
+
+        Notes
+        -----
+        O(C d) time, O(C) memory.
+        """
+        g = self._point(direction, "direction")
+        from fastfw.kernels import l1
+
+        index = np.empty(self._shape[0], np.intp)
+        value = np.empty(self._shape[0], np.float64)
+        if not l1.lmo(g, self._radius, index, value):
+            c, j = np.argwhere(~np.isfinite(g))[0]
+            raise ValueError(
+                f"direction[{c}, {j}] is {g[c, j]}; a direction must be finite: "
+                "look for the overflow or NaN where it was computed"
+            )
+        return RowVertex(index, value.astype(g.dtype, copy=False), self._shape)
+
+    def project(self, x: npt.ArrayLike) -> FloatArray:
+        """Return the nearest point of the set, row by row (Duchi et al. 2008).
+
+        Parameters
+        ----------
+        x : array_like, shape (C, d)
+            Any finite matrix; not changed.
+
+        Returns
+        -------
+        ndarray, shape (C, d)
+            A new array.
+
+        Notes
+        -----
+        O(C d log d) time, for the sort.
+        """
+        x = self._point(x, "x")
+        magnitude = np.abs(x)
+        outside = magnitude.sum(axis=1) > self._radius
+        projected = np.array(x)
+        if outside.any():
+            a = magnitude[outside]
+            # the threshold that soft-thresholds each row to norm r
+            ordered = -np.sort(-a, axis=1)
+            sums = np.cumsum(ordered, axis=1) - self._radius
+            counts = np.arange(1, self._shape[1] + 1)
+            support = (ordered * counts > sums).sum(axis=1)
+            threshold = sums[np.arange(len(a)), support - 1] / support
+            shrunk = np.maximum(a - threshold[:, np.newaxis], 0.0)
+            projected[outside] = np.copysign(shrunk, x[outside])
+        return projected
+
+    def contains(self, x: npt.ArrayLike, tol: float = 1e-9) -> bool:
+        """Tell whether every row's l1 norm is at most r (1 + tol)."""
+        x = np.asarray(x)
+        if x.shape != self._shape:
+            return False
+        return bool((np.abs(x).sum(axis=1) <= self._radius * (1.0 + tol)).all())
+
+    def _point(self, x: npt.ArrayLike, name: str) -> FloatArray:
+        array = np.asarray(x)
+        if array.shape != self._shape:
+            raise ValueError(f"{name} must have shape {self._shape}, but it has {array.shape}")
+        dtype = np.float32 if array.dtype == np.float32 else np.float64
+        return np.require(array, dtype, ["C", "A", "W"])
+
+    def __repr__(self) -> str:
+        return f"RowL1Ball(shape={self._shape}, radius={self._radius})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RowL1Ball):
+            return NotImplemented
+        return self._shape == other._shape and self._radius == other._radius
+
+    def __hash__(self) -> int:
+        return hash((self._shape, self._radius))

@@ -1,0 +1,107 @@
+"""Softmax-logistic loss and gradients in one pass over a batch.
+
+A block of samples is passed forward, through the softmax and backward while it is in the
+cache. Notation: u is the unscaled iterate, x = s u; A the features, y the labels.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._jit import kernel
+from .products import GROUP, backward, forward, padded
+from .softmax import log_loss, residual, softmax
+
+#: Where the logits at the previous point come from.
+NO_PREVIOUS, ONE_VERTEX_BACK, DENSE_PREVIOUS = 0, 1, 2
+
+#: A block of samples is cut to about this many bytes.
+BLOCK_BYTES = 196608
+
+
+@kernel()
+def block_length(d, itemsize):
+    """Samples per block: a multiple of the group, from 8 to 64."""
+    fitting = BLOCK_BYTES // (d * itemsize) // GROUP * GROUP
+    return min(64, max(8, fitting))
+
+
+@kernel()
+def sample_losses(A, y, rows, u, s, out):
+    """out[k] = log Σ_c exp(z_c) - z_y for z = s u A[rows[k]]."""
+    n_classes, d = u.shape
+    length = block_length(d, u.itemsize)
+    Z = np.empty((n_classes, length), u.dtype)
+    P = np.empty((n_classes, length), u.dtype)
+    m = np.empty(length, u.dtype)
+    total = np.empty(length, u.dtype)
+    scale = u.dtype.type(s)
+    for start in range(0, rows.shape[0], length):
+        block = rows[start : start + length]
+        ahead = rows[start + length : start + 2 * length]
+        n = block.shape[0]
+        width = padded(n)
+        forward(A, block, u, Z, ahead)
+        for c in range(n_classes):
+            for i in range(width):
+                Z[c, i] *= scale
+        softmax(Z, P, m, total)
+        for i in range(n):
+            spread = np.float64(m[i]) - np.float64(Z[y[block[i]], i])
+            out[start + i] = np.log(np.float64(total[i])) + spread
+
+
+@kernel()
+def recursive_gradient(A, y, rows, u, s, previous, u_previous, index, step, shrink, alpha, beta, G):
+    """Loss at x = s u and G = Σ_i [alpha (p_i(x) - e_y) - beta (p_i(x') - e_y)] a_iᵀ.
+
+    x' is the previous point. With ``previous == ONE_VERTEX_BACK``, x = (x' + shifted vertex)
+    moved by one step: x' = (x - step[c] at index[c]) * shrink in each row c, so its logits cost
+    one multiply-add per class (no second product). With ``DENSE_PREVIOUS``, x' = u_previous.
+    With ``NO_PREVIOUS``, beta is not used. The loss is the sum over the batch, in float64.
+    """
+    n_classes, d = u.shape
+    real = u.dtype.type
+    length = block_length(d, u.itemsize)
+    Z = np.empty((n_classes, length), u.dtype)
+    P = np.empty((n_classes, length), u.dtype)
+    R = np.empty((n_classes, length), u.dtype)
+    m = np.empty(length, u.dtype)
+    total = np.empty(length, u.dtype)
+    scale, back = real(s), real(shrink)
+    loss = 0.0
+    for c in range(n_classes):
+        for j in range(d):
+            G[c, j] = real(0.0)
+    for start in range(0, rows.shape[0], length):
+        block = rows[start : start + length]
+        ahead = rows[start + length : start + 2 * length]
+        n = block.shape[0]
+        forward(A, block, u, Z, ahead)
+        for c in range(n_classes):
+            for i in range(length):
+                Z[c, i] *= scale
+        softmax(Z, P, m, total)
+        loss += log_loss(Z, y, block, n, m, total)
+        residual(P, total, y, block, n, alpha, R, False)
+        if previous != NO_PREVIOUS:
+            if previous == ONE_VERTEX_BACK:
+                for c in range(n_classes):
+                    j, moved = index[c], real(step[c])
+                    for i in range(n):
+                        Z[c, i] = (Z[c, i] - moved * A[block[i], j]) * back
+            else:
+                forward(A, block, u_previous, Z, ahead[:0])
+            softmax(Z, P, m, total)
+            residual(P, total, y, block, n, -beta, R, True)
+        backward(A, block, R, G, ahead)
+    return loss
+
+
+@kernel()
+def loss_and_gradient(A, y, rows, x, G):
+    """Sum of losses at x, returned, and of gradients, written to G."""
+    nothing = np.empty(0, np.intp), np.empty(0, np.float64)
+    return recursive_gradient(
+        A, y, rows, x, 1.0, NO_PREVIOUS, x, nothing[0], nothing[1], 1.0, 1.0, 0.0, G
+    )

@@ -1,0 +1,68 @@
+"""Whole runs: many rounds without leaving compiled code."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._jit import kernel
+from .l1 import LARGEST_LAZY_STEP, step
+from .logistic import DENSE_PREVIOUS, NO_PREVIOUS, ONE_VERTEX_BACK, recursive_gradient
+from .storm import estimate
+
+#: Entries of the scalar state of a run.
+SCALE, WEIGHT, LAST_STEP, PARITY = 0, 1, 2, 3
+N_SCALARS = 4
+
+
+@kernel()
+def momentum_rounds(
+    A, y, rows, starts, mean, alpha, beta, gamma, eta, radius, u, estimates, previous, total,
+    index, value, scalars, losses,
+):  # fmt: skip
+    """Play rounds of a momentum Frank-Wolfe method on the row-l1 ball.
+
+    Round t, with its batch rows[starts[t]:starts[t+1]], updates
+    d ← gamma_t d + alpha_t ∇f(x_t) - beta_t ∇f(x_{t-1}), v = LMO(d), x ← x + eta_t (v - x):
+    Algorithm 1 for alpha = 1, beta = gamma = 1 - rho; OSFW for alpha = rho, beta = 0,
+    gamma = 1 - rho.
+
+    Returns the number of rounds done. It is less than asked for where a loss or an estimate
+    is not finite; losses[t] then holds that loss, and the state is as before that round.
+    """
+    n_classes = u.shape[0]
+    moved = np.empty(n_classes, np.float64)
+    new_index = np.empty_like(index)
+    new_value = np.empty_like(value)
+    for t in range(losses.shape[0]):
+        batch = rows[starts[t] : starts[t + 1]]
+        parity = int(scalars[PARITY])
+        d, g = estimates[parity], estimates[1 - parity]
+        last = scalars[LAST_STEP]
+        mode = NO_PREVIOUS
+        if beta[t] != 0.0:
+            mode = DENSE_PREVIOUS if last > LARGEST_LAZY_STEP else ONE_VERTEX_BACK
+        for c in range(n_classes):
+            moved[c] = last * value[c]
+        shrink = 1.0 / (1.0 - last) if mode == ONE_VERTEX_BACK else 1.0
+        # Algorithm 1, lines 2-7: play, receive the loss, update the estimate
+        loss = recursive_gradient(
+            A, y, batch, u, scalars[SCALE], mode, previous, index, moved, shrink,
+            alpha[t], beta[t], g,
+        )  # fmt: skip
+        reduction = 1.0 / batch.shape[0] if mean else 1.0
+        losses[t] = loss * reduction
+        if not np.isfinite(loss):
+            return t
+        # line 8
+        if not estimate(d, g, gamma[t], reduction, radius, new_index, new_value):
+            return t
+        for c in range(n_classes):
+            index[c], value[c] = new_index[c], new_value[c]
+        # line 9
+        scalars[SCALE], scalars[WEIGHT] = step(
+            u, total, previous, scalars[SCALE], scalars[WEIGHT] + scalars[SCALE], index, value,
+            eta[t],
+        )  # fmt: skip
+        scalars[LAST_STEP] = eta[t]
+        scalars[PARITY] = 1 - parity
+    return losses.shape[0]
