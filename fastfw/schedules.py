@@ -22,7 +22,8 @@ class PowerSchedule:
 
     def __call__(self, t: int) -> float:
         """Value in round t = 1, 2, ..."""
-        return min(self.c / float(t + 1) ** self.e, 1.0)
+        power: float = float(t + 1) ** self.e
+        return min(self.c / power, 1.0)
 
 
 @dataclass(frozen=True)

@@ -268,8 +268,8 @@ class OnlineLearner(ABC):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the learner to a file from which `load` continues with the same bits.
 
-        The file is a NumPy archive of plain arrays and a JSON header; it is written beside `path` and
-        renamed, so that it is never half-written.
+        The file is a NumPy archive of plain arrays and a JSON header; it is written beside `path`
+        and renamed, so that it is never half-written.
 
         Raises
         ------
