@@ -70,9 +70,9 @@ class Case:
         )
 
     def learner(self) -> fw.ORGFW:
-        """ORGFW at round 1."""
+        """ORGFW at round 1; its decisions take the dtype of the data."""
         s = self.shape
-        problem = fw.SoftmaxRegression(s.d, s.n_classes, dtype=np.dtype(self.dtype))
+        problem = fw.SoftmaxRegression(s.d, s.n_classes)
         ball = fw.RowL1Ball((s.n_classes, s.d), s.radius)
         return fw.ORGFW(problem, ball, step=STEP, momentum=MOMENTUM)
 

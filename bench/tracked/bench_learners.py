@@ -17,7 +17,7 @@ class Learner:
     timeout = 300
 
     def setup(self, method, shape, dtype):
-        problem, ball = work.problem_and_ball(shape, dtype)
+        problem, ball = work.problem_and_ball(shape)
         self.learner = getattr(fw, method)(
             problem, ball, step=fw.power_schedule(1.0, 1.0), momentum=fw.power_schedule(1.0, 2 / 3)
         )
@@ -70,7 +70,7 @@ class Specialisations:
     def track_compiled_signatures(self, method):
         from fastfw.kernels import _jit
 
-        problem, ball = work.problem_and_ball("small-batch", "float64")
+        problem, ball = work.problem_and_ball("small-batch")
         learner = getattr(fw, method)(problem, ball)
         batches = work.stream("small-batch", "float64", 3)
         learner.run(batches)

@@ -13,7 +13,7 @@ class BestFixedDecision:
     warmup_time = 0
 
     def setup(self, shape, dtype):
-        self.problem, self.ball = work.problem_and_ball(shape, dtype)
+        self.problem, self.ball = work.problem_and_ball(shape)
         self.data = work.data(shape, dtype)
         self.solve(0.5)
 

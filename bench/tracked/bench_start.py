@@ -11,9 +11,9 @@ import numpy as np
 import fastfw as fw
 
 rng = np.random.default_rng(0)
-X, y = rng.random((64, 20)), rng.integers(3, size=64)
-stream = fw.iid_stream(X.astype({dtype!r}), y, batch_size=8, rounds=3)
-problem = fw.SoftmaxRegression(20, 3, dtype=np.dtype({dtype!r}))
+X, y = rng.random((64, 20)).astype({dtype!r}), rng.integers(3, size=64)
+stream = fw.iid_stream(X, y, batch_size=8, rounds=3)
+problem = fw.SoftmaxRegression(20, 3)
 begun = time.perf_counter()
 {call}
 print(time.perf_counter() - begun)

@@ -27,11 +27,11 @@ def data(shape, dtype):
     return Dataset(X.astype(dtype), scores.argmax(axis=1))
 
 
-def problem_and_ball(shape, dtype):
+def problem_and_ball(shape):
     """Softmax regression and the row l1 ball of that shape."""
     _, d, n_classes, _, radius = SHAPES[shape]
     return (
-        fw.SoftmaxRegression(d, n_classes, dtype=np.dtype(dtype)),
+        fw.SoftmaxRegression(d, n_classes),
         fw.RowL1Ball((n_classes, d), radius),
     )
 
