@@ -123,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(measure(case, options.rounds, options.pairs, limits[case.dtype]), flush=True)
                 vars(case).pop("data")  # a third of a gigabyte
     print(
-        "\nof quickest: NumPy/run, quickest turn of each; run/floor: quickest turn of run over the floor"
+        "\nof quickest: NumPy/run, the quickest turn of each; run/floor: the quickest turn of run"
     )
     for dtype, (bandwidth, speed) in limits.items():
         print(
