@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, batch_parts, features, labels, positive_int
+from fastfw._layout import padded, padded_zeros, unpadded
 from fastfw.streams import Batch, Dataset
 
 __all__ = ["SoftmaxRegression"]
@@ -201,16 +202,20 @@ class SoftmaxRegression:
         from fastfw.kernels import logistic
 
         A, y, rows = self.rows(batch)
-        gradient = np.empty(self._shape, A.dtype)
+        gradient = padded_zeros(self._shape, A.dtype)
         loss = logistic.loss_and_gradient(A, y, rows, self._parameters(x, A.dtype), gradient)
         weight = self.weight(rows.size)
+        gradient = unpadded(gradient, self.n_features)
         gradient *= gradient.dtype.type(weight)
         return float(loss) * weight, gradient
 
     def predict(self, x: npt.ArrayLike, X: npt.ArrayLike) -> IndexArray:
         """Return the class of largest logit for every row of X; the lowest wins ties."""
         A = features(X, n_features=self.n_features)
-        return np.asarray(np.argmax(A @ self._parameters(x, A.dtype).T, axis=1), dtype=np.intp)
+        return np.asarray(
+            np.argmax(A @ unpadded(self._parameters(x, A.dtype), self.n_features).T, axis=1),
+            dtype=np.intp,
+        )
 
     def smoothness(self, X: npt.ArrayLike) -> float:
         """Return a Lipschitz constant of the gradient of f on any batch of rows of X.
@@ -223,10 +228,10 @@ class SoftmaxRegression:
         return 0.5 * float(squares.max() if self._reduction == "mean" else squares.sum())
 
     def _parameters(self, x: npt.ArrayLike, dtype: npt.DTypeLike) -> FloatArray:
-        array = np.array(x, dtype=dtype, order="C")
+        array = np.asarray(x)
         if array.shape != self._shape:
             raise ValueError(f"x must have shape {self._shape}, but it has {array.shape}")
-        return array
+        return padded(array, dtype)
 
     def __repr__(self) -> str:
         return (

@@ -9,28 +9,30 @@ from __future__ import annotations
 import numpy as np
 
 from ._jit import kernel
-from .products import GROUP, backward, forward, padded
+from ._tiles import GROUP
+from .products import backward, forward, padded
 from .softmax import log_loss, residual, softmax
 
 #: Where the logits at the previous point come from.
 NO_PREVIOUS, ONE_VERTEX_BACK, DENSE_PREVIOUS = 0, 1, 2
 
-#: A block of samples is cut to about this many bytes.
+#: A block of samples is cut to about this many bytes, and to so many samples at the most.
 BLOCK_BYTES = 196608
+LONGEST_BLOCK = 64
 
 
 @kernel()
 def block_length(d, itemsize):
     """Samples per block: a multiple of the group, from 8 to 64."""
     fitting = BLOCK_BYTES // (d * itemsize) // GROUP * GROUP
-    return min(64, max(8, fitting))
+    return min(LONGEST_BLOCK, max(8, fitting))
 
 
 @kernel()
 def sample_losses(A, y, rows, u, s, out):
     """out[k] = log Σ_c exp(z_c) - z_y for z = s u A[rows[k]]."""
-    n_classes, d = u.shape
-    length = block_length(d, u.itemsize)
+    n_classes = u.shape[0]
+    length = block_length(A.shape[1], u.itemsize)
     Z = np.empty((n_classes, length), u.dtype)
     P = np.empty((n_classes, length), u.dtype)
     m = np.empty(length, u.dtype)
@@ -52,17 +54,20 @@ def sample_losses(A, y, rows, u, s, out):
 
 
 @kernel()
-def recursive_gradient(A, y, rows, u, s, previous, u_previous, index, step, shrink, alpha, beta, G):
+def recursive_gradient(
+    A, y, rows, u, s, previous, u_previous, index, step, shrink, alpha, beta, G, upcoming
+):
     """Loss at x = s u and G = Σ_i [alpha (p_i(x) - e_y) - beta (p_i(x') - e_y)] a_iᵀ.
 
     x' is the previous point. With ``previous == ONE_VERTEX_BACK``, x = (x' + shifted vertex)
     moved by one step: x' = (x - step[c] at index[c]) * shrink in each row c, so its logits cost
     one multiply-add per class (no second product). With ``DENSE_PREVIOUS``, x' = u_previous.
     With ``NO_PREVIOUS``, beta is not used. The loss is the sum over the batch, in float64.
+    The rows `upcoming`, those of the next batch, are fetched while the last block is worked on.
     """
-    n_classes, d = u.shape
+    n_classes = u.shape[0]
     real = u.dtype.type
-    length = block_length(d, u.itemsize)
+    length = block_length(A.shape[1], u.itemsize)
     Z = np.empty((n_classes, length), u.dtype)
     P = np.empty((n_classes, length), u.dtype)
     R = np.empty((n_classes, length), u.dtype)
@@ -71,11 +76,12 @@ def recursive_gradient(A, y, rows, u, s, previous, u_previous, index, step, shri
     scale, back = real(s), real(shrink)
     loss = 0.0
     for c in range(n_classes):
-        for j in range(d):
+        for j in range(G.shape[1]):
             G[c, j] = real(0.0)
     for start in range(0, rows.shape[0], length):
         block = rows[start : start + length]
-        ahead = rows[start + length : start + 2 * length]
+        following = rows[start + length : start + 2 * length]
+        ahead = following if following.shape[0] > 0 else upcoming
         n = block.shape[0]
         forward(A, block, u, Z, ahead)
         for c in range(n_classes):
@@ -103,5 +109,5 @@ def loss_and_gradient(A, y, rows, x, G):
     """Sum of losses at x, returned, and of gradients, written to G."""
     nothing = np.empty(0, np.intp), np.empty(0, np.float64)
     return recursive_gradient(
-        A, y, rows, x, 1.0, NO_PREVIOUS, x, nothing[0], nothing[1], 1.0, 1.0, 0.0, G
+        A, y, rows, x, 1.0, NO_PREVIOUS, x, nothing[0], nothing[1], 1.0, 1.0, 0.0, G, rows[:0]
     )

@@ -6,7 +6,13 @@ import numpy as np
 
 from ._jit import kernel
 from .l1 import LARGEST_LAZY_STEP, step
-from .logistic import DENSE_PREVIOUS, NO_PREVIOUS, ONE_VERTEX_BACK, recursive_gradient
+from .logistic import (
+    DENSE_PREVIOUS,
+    LONGEST_BLOCK,
+    NO_PREVIOUS,
+    ONE_VERTEX_BACK,
+    recursive_gradient,
+)
 from .storm import estimate
 
 #: Entries of the scalar state of a run.
@@ -47,7 +53,7 @@ def momentum_rounds(
         # Algorithm 1, lines 2-7: play, receive the loss, update the estimate
         loss = recursive_gradient(
             A, y, batch, u, scalars[SCALE], mode, previous, index, moved, shrink,
-            alpha[t], beta[t], g,
+            alpha[t], beta[t], g, rows[starts[t + 1] : starts[t + 1] + LONGEST_BLOCK],
         )  # fmt: skip
         reduction = 1.0 / batch.shape[0] if mean else 1.0
         losses[t] = loss * reduction

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray
+from fastfw._layout import padded, padded_zeros, unpadded
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.sets import RowL1Ball
 
@@ -112,11 +113,11 @@ class FusedMomentum:
         self._mean = problem.reduction == "mean"
         self._radius = ball.radius
         self._coefficients = coefficients
-        n_classes, d = start.shape
-        self.u = start
-        self.estimates = np.zeros((2, n_classes, d), start.dtype)
-        self.previous = np.zeros_like(start)
-        self.sum = np.zeros_like(start)
+        n_classes, self._d = start.shape
+        self.u = padded(start, start.dtype)
+        self.estimates = padded_zeros((2, *start.shape), start.dtype)
+        self.previous = np.zeros_like(self.u)
+        self.sum = np.zeros_like(self.u)
         self.index = np.zeros(n_classes, np.intp)
         self.value = np.zeros(n_classes)
         self.scalars = np.array([1.0, 0.0, 0.0, 0.0])
@@ -142,10 +143,9 @@ class FusedMomentum:
 
     def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Take over a state that `arrays` gave, unless it would lead kernels astray."""
-        d = self.u.shape[1]
         scale, weight, last, parity = arrays["scalars"]
         if not (
-            ((arrays["index"] >= 0) & (arrays["index"] < d)).all()
+            ((arrays["index"] >= 0) & (arrays["index"] < self._d)).all()
             and parity in (0.0, 1.0)
             and 0.0 < scale <= 1.0
             and 0.0 <= last <= 1.0
@@ -162,9 +162,7 @@ class FusedMomentum:
         return other
 
     def decision(self) -> FloatArray:
-        scale: FloatArray = self.u * self.u.dtype.type(self.scalars[0])
-        return scale
+        return unpadded(self.u * self.u.dtype.type(self.scalars[0]), self._d)
 
     def total(self) -> FloatArray:
-        whole: FloatArray = self.u * self.u.dtype.type(self.scalars[1]) + self.sum
-        return whole
+        return unpadded(self.u * self.u.dtype.type(self.scalars[1]) + self.sum, self._d)
