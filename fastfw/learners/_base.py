@@ -87,6 +87,8 @@ class OnlineLearner(ABC):
 
     #: Names of the schedules, in the order of the constructor.
     _schedule_names: ClassVar[tuple[str, ...]] = ("step",)
+    #: Whether compiled rounds rely on features that were looked through for NaN beforehand.
+    _needs_finite: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -133,6 +135,10 @@ class OnlineLearner(ABC):
     def _make_fused(self, start: FloatArray) -> Engine:
         """Return the compiled engine at its start."""
 
+    def _first_state(self, start: FloatArray) -> dict[str, Any]:
+        """State of the "steps" engine before any round; its "x" is the first decision."""
+        return {"x": start}
+
     def _evaluations(self, t: int, batch_size: int) -> int:
         """Gradient evaluations of single samples in round t."""
         return batch_size
@@ -144,6 +150,11 @@ class OnlineLearner(ABC):
     def _options(self) -> dict[str, Any]:
         """Further arguments of the constructor, as JSON holds them."""
         return {}
+
+    @classmethod
+    def _from_options(cls, options: dict[str, Any]) -> dict[str, Any]:
+        """Arguments of the constructor from what `_options` gave."""
+        return options
 
     def _schedule(self, name: str, t: int) -> float:
         return value_at(self._schedules[name], t, name)
@@ -181,8 +192,8 @@ class OnlineLearner(ABC):
         The array is the caller's to keep: later rounds do not change it. O(C d) once a round.
         """
         if self._played is None:
-            x = self._start.astype(self.dtype) if self._engine is None else self._engine.decision()
-            self._played = _read_only(x)
+            engine = self._open(self.dtype) if self._engine is None else self._engine
+            self._played = _read_only(engine.decision())
         return self._played
 
     @property
@@ -216,7 +227,7 @@ class OnlineLearner(ABC):
         t = self._t
         dtype = self._resolve(batch)
         if self._fused:
-            rows = self._problem.rows(batch, dtype, finite=False)
+            rows = self._problem.rows(batch, dtype, finite=self._needs_finite)
             starts = np.array([0, rows.rows.size], np.intp)
             losses = self._advance(rows, starts, batch, dtype)
             return Round(t, float(losses[0]))
@@ -324,8 +335,7 @@ class OnlineLearner(ABC):
             return
         if self._dtype is None:
             raise ValueError("it has a state but no dtype")
-        start = self._fresh(self._dtype)
-        engine = self._make_fused(start) if self._fused else StepsEngine(self._round, start)
+        engine = self._open(self._dtype)
         for name, own in engine.arrays().items():
             if name not in arrays:
                 raise ValueError(f"its state lacks {name!r}")
@@ -352,14 +362,17 @@ class OnlineLearner(ABC):
         single = isinstance(found, np.dtype) and found.newbyteorder("=") == np.float32
         return np.dtype(np.float32 if single else np.float64)
 
-    def _fresh(self, dtype: np.dtype[Any]) -> FloatArray:
-        return np.array(self._start, dtype=dtype, order="C")
+    def _open(self, dtype: np.dtype[Any]) -> Engine:
+        """Return an engine before its first round."""
+        start = np.array(self._start, dtype=dtype, order="C")
+        if self._fused:
+            return self._make_fused(start)
+        return StepsEngine(self._round, self._first_state(start))
 
     def _steps(self, dtype: np.dtype[Any]) -> StepsEngine:
-        if self._engine is None:
-            return StepsEngine(self._round, self._fresh(dtype))
-        assert isinstance(self._engine, StepsEngine)
-        return self._engine
+        engine = self._open(dtype) if self._engine is None else self._engine
+        assert isinstance(engine, StepsEngine)
+        return engine
 
     def _commit(self, engine: Engine, dtype: np.dtype[Any], rounds: int) -> None:
         self._engine, self._dtype, self._played = engine, dtype, None
@@ -369,7 +382,7 @@ class OnlineLearner(ABC):
         self, rows: Rows, starts: npt.NDArray[np.intp], batch: Any, dtype: np.dtype[Any]
     ) -> npt.NDArray[np.float64]:
         """Play the rounds of rows[starts[i]:starts[i+1]] in compiled code."""
-        engine = self._make_fused(self._fresh(dtype)) if self._engine is None else self._engine
+        engine = self._open(dtype) if self._engine is None else self._engine
         done, losses = engine.rounds(self._t, rows, starts)
         if done:
             self._commit(engine, dtype, done)

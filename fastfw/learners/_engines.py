@@ -47,11 +47,11 @@ class StepsEngine:
     def __init__(
         self,
         step: Callable[[int, Any, dict[str, Any]], tuple[float, dict[str, Any]]],
-        start: FloatArray,
+        state: dict[str, Any],
     ) -> None:
         self._step = step
-        self.state: dict[str, Any] = {"x": start}
-        self._total = np.zeros_like(start)
+        self.state = state
+        self._total = np.zeros_like(state["x"])
 
     def observe(self, t: int, batch: Any) -> float:
         """Play a round; the state changes only if all of it went well."""

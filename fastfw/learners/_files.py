@@ -95,12 +95,13 @@ def _rebuild(
         if described is None:
             raise ValueError(f"its {name} is a callable, which is not saved; give {name}=... again")
         known[name] = _schedules.from_json(described, name)
+    options = {name: o for name, o in header["options"].items() if name not in known}
     seed = header["seed"]
     learner = cls(
         problem,
         set,
         **known,
-        **header["options"],
+        **cls._from_options(options),
         start=arrays.pop("start"),
         seed=tuple(seed) if isinstance(seed, list) else seed,
         engine=header["engine"],
