@@ -1,0 +1,453 @@
+"""The command line: ``fastfw compare | info | warmup``.
+
+Exit codes: 0 done; 1 the work failed; 2 the input cannot be used (one line on stderr says why);
+130 interrupted. Only what a command needs is imported, and only once its arguments are known to be
+fit: help and error messages come at once.
+"""
+
+import argparse
+import contextlib
+import io
+import math
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NoReturn, TextIO
+
+from fastfw.experiments._files import prepare_folder, remove_empty
+from fastfw.experiments.methods import METHODS, SETTINGS, closest, default_methods, find_methods
+from fastfw.experiments.presets import PRESETS
+
+__all__ = ["main"]
+
+COMMANDS = ("compare", "info", "warmup")
+DTYPES = ("float64", "float32")
+FILES = ("regret.csv", "summary.csv", "regret.png")
+
+
+class UsageError(Exception):
+    """The input cannot be used; the message becomes the one line on stderr."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see '{self.prog} --help')")
+
+
+class _Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Shows defaults where there are any, and keeps the lines of examples."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        if action.default is None or action.default is False:
+            return action.help
+        return super()._get_help_string(action)
+
+
+# --- values of options ------------------------------------------------------------------------
+
+
+def _whole(minimum: int) -> Callable[[str], int]:
+    """Make the type of options that are whole numbers of at least `minimum`."""
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = minimum - 1
+        if number < minimum:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} given, a whole number of at least {minimum} wanted"
+            )
+        return number
+
+    return parse
+
+
+def _positive(text: str) -> float:
+    """Parse a finite number above zero."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} given, a finite number above 0 wanted")
+    return number
+
+
+def _one_of(candidates: Sequence[str]) -> Callable[[str], str]:
+    """Make the type of options that are one of a few words."""
+
+    def parse(text: str) -> str:
+        word = text.casefold()
+        if word not in candidates:
+            raise argparse.ArgumentTypeError(f"unknown {text!r}; {closest(text, candidates)}")
+        return word
+
+    return parse
+
+
+def _methods(text: str) -> tuple[str, ...]:
+    """Parse names of methods between commas."""
+    try:
+        return tuple(method.name for method in find_methods(text.split(",")))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix("methods: ")) from None
+
+
+def _schedule(text: str) -> tuple[float, float]:
+    """Parse ``c,e``; fractions such as 2/3 are understood."""
+    try:
+        c, e = (float(Fraction(part.strip())) for part in text.split(","))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        c = e = math.nan
+    if not (math.isfinite(c) and c > 0 and math.isfinite(e) and e >= 0):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} given, C,E wanted with C above 0 and E at least 0, such as 1,2/3"
+        )
+    return c, e
+
+
+def _parser() -> argparse.ArgumentParser:
+    """Build the parser of the whole command line."""
+    parser = _Parser(
+        prog="fastfw",
+        description="Projection-free online learning: compare Frank-Wolfe methods on a stream.",
+        epilog="example:\n  fastfw compare\n\nFASTFW_DATA names the folder of data sets that are "
+        "not embedded.\nExit codes: 0 done, 1 failed, 2 unusable input, 130 interrupted.",
+        formatter_class=_Help,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and stop")
+    commands = parser.add_subparsers(
+        title="commands", dest="command", metavar="{" + ",".join(COMMANDS) + "}"
+    )
+    _add_compare(commands)
+    commands.add_parser(
+        "info",
+        help="versions, processor, threads, kernel cache",
+        description="Print versions, processor, cores and threads, the BLAS of NumPy, the kernel "
+        "cache\nand the data folder: what a bug report should say.",
+        epilog="example:\n  fastfw info",
+        formatter_class=_Help,
+        allow_abbrev=False,
+    )
+    commands.add_parser(
+        "warmup",
+        help="compile and cache every kernel",
+        description="Compile every kernel for float64 and float32 and keep the result on disk, so "
+        "that\nlater runs start at once. A second call finds everything there and is quick.",
+        epilog="example:\n  fastfw warmup",
+        formatter_class=_Help,
+        allow_abbrev=False,
+    )
+    return parser
+
+
+def _add_compare(commands: Any) -> None:
+    """Add the options of ``fastfw compare``."""
+    names = ",".join(method.name for method in METHODS)
+    standard = "; ".join(f"{s}: {','.join(default_methods(s))}" for s in SETTINGS)
+    fit = "default: a value that suits the data"
+    compare = commands.add_parser(
+        "compare",
+        help="run methods on the same batches and measure their regret",
+        description="Run several methods on the same batches, measure their regret against the "
+        "best fixed\ndecision, print a table and write regret.csv, summary.csv and regret.png.",
+        epilog="examples:\n  fastfw compare\n"
+        "  fastfw compare --data mnist --rounds 400 --batch-size 600 --radius 8 --trials 6\n"
+        "  fastfw compare --data my.npz --methods orgfw --step 1,1 --momentum 1,2/3\n\n"
+        "Trial i (from 0) draws its batches with seed SEED + i, the same for all methods.",
+        formatter_class=_Help,
+        allow_abbrev=False,
+    )
+    option = compare.add_argument
+    option(
+        "--data",
+        metavar="NAME|PATH",
+        default="fashion-mnist-4k",
+        help="fashion-mnist-4k (embedded), mnist, fashion-mnist, cifar10, digits, or the path of "
+        "an .npz file with X and y",
+    )
+    option(
+        "--root",
+        metavar="DIR",
+        help="folder of the data sets, in place of FASTFW_DATA",
+        default=None,
+    )
+    option(
+        "--setting",
+        metavar="|".join(SETTINGS),
+        type=_one_of(SETTINGS),
+        default="stochastic",
+        help="batches drawn at random with replacement, or rows sorted by label, block by block",
+    )
+    option(
+        "--methods",
+        metavar="A,B,C",
+        type=_methods,
+        help=f"which methods, of: {names} (default: {standard})",
+    )
+    option("--rounds", metavar="T", type=_whole(1), help=f"rounds in a trial ({fit})")
+    option("--batch-size", metavar="B", type=_whole(1), help=f"rows in a batch ({fit})")
+    option(
+        "--radius",
+        metavar="R",
+        type=_positive,
+        help=f"l1 norm that each row of the decision may have ({fit})",
+    )
+    option("--trials", metavar="N", type=_whole(1), default=6, help="runs of each method")
+    option("--seed", metavar="SEED", type=_whole(0), default=0, help="seed of the first trial")
+    option(
+        "--dtype",
+        metavar="|".join(DTYPES),
+        type=_one_of(DTYPES),
+        default="float64",
+        help="of features and decisions while learning; regret is always computed in float64",
+    )
+    option(
+        "--preset",
+        metavar="NAME",
+        type=_one_of(tuple(PRESETS)),
+        help=f"step and momentum schedules of the paper's experiments, or theory; one of: "
+        f"{', '.join(PRESETS)} (default: the paper's for the data set where it has any, else "
+        "theory)",
+    )
+    option(
+        "--step",
+        metavar="C,E",
+        type=_schedule,
+        help="step min(C/(t+1)^E, 1) for all methods, in place of the preset's",
+    )
+    option(
+        "--momentum",
+        metavar="C,E",
+        type=_schedule,
+        help="momentum min(C/(t+1)^E, 1) for the methods that have one, likewise",
+    )
+    option(
+        "--out",
+        metavar="DIR",
+        default="fastfw-compare",
+        help="folder for the three files, made if missing; files of these names are replaced",
+    )
+
+
+# --- commands ---------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _bar() -> Iterator[Callable[[int, int, str], None] | None]:
+    """Yield a progress function that draws a bar on a terminal; None where stderr is none."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from tqdm import tqdm
+
+    with tqdm(
+        bar_format="{desc} {bar} {n_fmt}/{total_fmt} [{elapsed}]",
+        leave=False,
+        dynamic_ncols=True,
+        file=sys.stderr,
+    ) as bar:
+
+        def progress(done: int, total: int, what: str) -> None:
+            bar.total = total
+            bar.n = done
+            bar.set_description_str(f"{what:<20}")
+
+        yield progress
+
+
+@contextlib.contextmanager
+def _unusable_input() -> Iterator[None]:
+    """Turn the errors of loading and checking input into usage errors."""
+    try:
+        yield
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        raise UsageError(str(error)) from error
+    except MemoryError as error:
+        raise UsageError(str(error) or "not enough memory for this data") from error
+
+
+def _take_folder(out: str) -> list[Path]:
+    """Make sure that the result files can be written; the folders made for that."""
+    try:
+        return prepare_folder(out, FILES)
+    except OSError as error:
+        raise UsageError(
+            f"argument --out: no files can be written in {out!r}: {error.strerror or error}"
+        ) from error
+
+
+def _compare(options: argparse.Namespace) -> int:
+    """Run ``fastfw compare``."""
+    made = _take_folder(options.out)
+    try:
+        from fastfw.experiments import comparison, plots, report
+
+        with _bar() as progress:
+            if progress is not None:
+                progress(0, 1, "data")
+            race = _prepare(options)
+            for method in race.methods:
+                if race.setting not in method.guarantees:
+                    _say(f"note: {method.label} has no regret bound in the {race.setting} setting")
+            result = comparison.run(race, progress=progress)
+            if progress is not None:
+                progress(race.steps, race.steps, "picture")
+            figure = plots.regret_figure(result)
+        print(report.format_table(result), flush=True)
+        folder = Path(options.out)
+        report.write_regret_csv(result, folder / FILES[0])
+        report.write_summary_csv(result, folder / FILES[1])
+        plots.write_regret_png(figure, folder / FILES[2])
+    except BaseException:
+        remove_empty(made)
+        raise
+    print(f"files: {', '.join(str(folder / name) for name in FILES)}")
+    return 0
+
+
+def _prepare(options: argparse.Namespace) -> Any:
+    """Load the data and check all that can only be checked with it."""
+    from fastfw.experiments.comparison import prepare
+    from fastfw.schedules import power_schedule
+
+    with _unusable_input():
+        return prepare(
+            options.data,
+            root=options.root,
+            setting=options.setting,
+            methods=options.methods,
+            rounds=options.rounds,
+            batch_size=options.batch_size,
+            radius=options.radius,
+            trials=options.trials,
+            seed=options.seed,
+            dtype=options.dtype,
+            preset=options.preset,
+            step=None if options.step is None else power_schedule(*options.step),
+            momentum=None if options.momentum is None else power_schedule(*options.momentum),
+        )
+
+
+def _info(options: argparse.Namespace) -> int:
+    """Run ``fastfw info``."""
+    from fastfw._info import describe
+
+    facts = describe()
+    width = max(len(name) for name, _ in facts)
+    for name, value in facts:
+        print(f"{name:<{width}}  {value}")
+    return 0
+
+
+def _warmup(options: argparse.Namespace) -> int:
+    """Run ``fastfw warmup``."""
+    begun = time.perf_counter()
+    from fastfw._info import cache_state, warm_up
+
+    before = cache_state()
+    with _bar() as progress:
+        warm_up(progress)
+    after = cache_state()
+    seconds = time.perf_counter() - begun
+    if after.folder is None:
+        print(f"nothing cached: {after.reason} ({seconds:.1f} s)")
+        return 0
+    added = after.variants - before.variants
+    print(f"compiled {added} kernel variants, {after.variants} in the cache, in {seconds:.1f} s")
+    print(f"cache: {after}")
+    return 0
+
+
+_RUN = {"compare": _compare, "info": _info, "warmup": _warmup}
+
+
+# --- the door ---------------------------------------------------------------------------------
+
+
+def _say(message: str) -> None:
+    """Print one line on stderr, above a progress bar if there is one."""
+    line = f"fastfw: {' '.join(message.split())}"
+    if "tqdm" in sys.modules and sys.stderr.isatty():
+        from tqdm import tqdm
+
+        tqdm.write(line, file=sys.stderr)
+    else:
+        print(line, file=sys.stderr)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Show a warning without the line of code that it comes from."""
+    _say(f"warning: {message}")
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse the command line; a mistyped command gets a suggestion."""
+    parser = _parser()
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
+        parser.error(f"unknown command {arguments[0]!r}; {closest(arguments[0], COMMANDS)}")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        By default those of the process.
+
+    Returns
+    -------
+    int
+        The exit code: 0 done, 1 the work failed, 2 the input cannot be used, 130 interrupted.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names that the terminal cannot show
+    try:
+        options = _parse(sys.argv[1:] if arguments is None else arguments)
+        if options.version:
+            import fastfw
+
+            print(f"fastfw {fastfw.__version__}")
+            return 0
+        if options.command is None:
+            _parser().print_help()
+            return 0
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            code = _RUN[options.command](options)
+        sys.stdout.flush()
+        return code
+    except UsageError as error:
+        _say(f"error: {error}")
+        return 2
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return 130
+    except BrokenPipeError:
+        # The reader has seen enough. Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (OSError, MemoryError, FloatingPointError) as error:
+        _say(f"error: {error or type(error).__name__}")
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,576 @@
+"""Run several methods on the same batches and measure their regret against one comparator."""
+
+import math
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw import _checks
+from fastfw.datasets import load
+from fastfw.experiments.methods import (
+    SETTINGS,
+    Method,
+    closest,
+    default_methods,
+    find_methods,
+)
+from fastfw.experiments.presets import PRESETS, Constants, default_preset
+from fastfw.problems import SoftmaxRegression
+from fastfw.regret import best_fixed_decision, regret, suboptimality
+from fastfw.schedules import PowerSchedule, Schedule, power_schedule
+from fastfw.sets import RowL1Ball
+from fastfw.streams import Dataset, IndexedStream, iid_stream, sorted_stream
+
+__all__ = ["Comparator", "CompareResult", "MethodResult", "Race", "compare", "prepare", "run"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+Progress: TypeAlias = Callable[[int, int, str], None]
+"""Called as ``progress(done, total, what)``: how many steps are done, and what comes next."""
+
+
+@dataclass(frozen=True)
+class Comparator:
+    """The best fixed decision and how far it can be from optimal.
+
+    Parameters
+    ----------
+    value : float
+        Its loss, the mean over its rows in nats.
+    gap : float
+        Its Frank-Wolfe gap: no decision of the set has a loss below ``value - gap``.
+    n_rows : int
+        How many rows it is the best decision for.
+    seconds : float
+        How long it took to find.
+    """
+
+    value: float
+    gap: float
+    n_rows: int
+    seconds: float
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap divided by the value."""
+        return self.gap / self.value if self.value > 0 else math.inf if self.gap > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """What one method did in every trial.
+
+    Parameters
+    ----------
+    method : Method
+        Its row of the table of methods.
+    step, momentum : str
+        The schedules as ``c,e`` for ``min(c / (t + 1)**e, 1)``; ``theory`` for the method's own,
+        ``custom`` for any other callable. ``momentum`` is empty where a method has none.
+    losses : (trials, T) float64 array
+        The loss of the played decision in each round, before the update, in nats.
+    regret : (trials, T) float64 array
+        Cumulative regret against the comparator, in nats.
+    seconds : (trials, T) float64 array
+        Cumulative time of the updates, evaluation and compilation excluded.
+    suboptimality : (trials,) float64 array
+        ``(f(x_{T+1}) - f*) / (f(x_1) - f*)`` with f the mean loss over the comparator's rows.
+    nonzeros : (trials,) int64 array
+        Entries of the last decision that are not zero.
+    gradient_evaluations, lmo_calls : (trials,) int64 arrays
+        What the run cost, counted in single samples and in oracle calls.
+    """
+
+    method: Method
+    step: str
+    momentum: str
+    losses: Floats
+    regret: Floats
+    seconds: Floats
+    suboptimality: Floats
+    nonzeros: Integers
+    gradient_evaluations: Integers
+    lmo_calls: Integers
+
+    @property
+    def final_regret(self) -> Floats:
+        """Regret after the last round, one entry a trial."""
+        last: Floats = self.regret[:, -1]
+        return last
+
+    @property
+    def ms_per_round(self) -> float:
+        """Median over the trials of the mean time of an update, in milliseconds."""
+        rounds: int = self.seconds.shape[1]
+        return float(np.median(self.seconds[:, -1])) * 1e3 / rounds
+
+
+@dataclass(frozen=True)
+class CompareResult:
+    """The outcome of `compare`: what was run, the comparator, one entry a method.
+
+    Parameters
+    ----------
+    data : str
+        What the data was called.
+    n_samples, n_features, n_classes : int
+        Its size.
+    setting : {"stochastic", "adversarial"}
+        How the batches arrived.
+    rounds, batch_size, trials, seed : int
+        As run, defaults filled in.
+    radius : float
+        The l1 radius of every row of the decision.
+    dtype : str
+        ``"float64"`` or ``"float32"``, of features and decisions while learning.
+    preset : str
+        The name of the constants that the methods took; see `fastfw.experiments.PRESETS`.
+    comparator : Comparator
+        The best fixed decision that regret is measured against.
+    methods : tuple of MethodResult
+        In the order asked for.
+    """
+
+    data: str
+    n_samples: int
+    n_features: int
+    n_classes: int
+    setting: str
+    rounds: int
+    batch_size: int
+    trials: int
+    seed: int
+    radius: float
+    dtype: str
+    preset: str
+    comparator: Comparator
+    methods: tuple[MethodResult, ...]
+
+
+@dataclass(frozen=True)
+class _Defaults:
+    """Rounds, batch size and radius where none are given."""
+
+    rounds: int
+    batch_size: int
+    radius: float
+
+
+# The paper's values where it has any (MNIST and CIFAR-10); elsewhere what lets the regret curves
+# bend within the run. By data set and setting.
+_DEFAULTS = {
+    ("fashion-mnist-4k", "stochastic"): _Defaults(400, 100, 8.0),
+    ("fashion-mnist-4k", "adversarial"): _Defaults(100, 40, 8.0),
+    ("mnist", "stochastic"): _Defaults(400, 600, 8.0),
+    ("mnist", "adversarial"): _Defaults(100, 600, 8.0),
+    ("fashion-mnist", "stochastic"): _Defaults(400, 600, 8.0),
+    ("fashion-mnist", "adversarial"): _Defaults(100, 600, 8.0),
+    ("cifar10", "stochastic"): _Defaults(100, 500, 32.0),
+    ("cifar10", "adversarial"): _Defaults(100, 500, 32.0),
+}
+
+
+def _defaults(name: str, setting: str, n_samples: int) -> _Defaults:
+    """Return the defaults for a data set; unknown data gets values that fit its size."""
+    known = _DEFAULTS.get((name.casefold(), setting))
+    if known is not None:
+        return known
+    if setting == "adversarial":
+        rounds = min(100, n_samples)
+        return _Defaults(rounds, n_samples // rounds, 8.0)
+    return _Defaults(400, min(100, n_samples), 8.0)
+
+
+def standard_error(values: npt.ArrayLike) -> float:
+    """Return the standard error of the mean (n - 1 in the variance); NaN for one value.
+
+    Examples
+    --------
+    >>> round(standard_error([1.0, 3.0]), 12)
+    1.0
+    """
+    sample = np.asarray(values, dtype=np.float64)
+    if sample.size < 2:
+        return math.nan
+    if sample.min() == sample.max():
+        return 0.0  # not the rounding error of their mean
+    return float(sample.std(ddof=1) / math.sqrt(sample.size))
+
+
+def _take_data(data: Any, root: str | os.PathLike[str] | None) -> tuple[str, Dataset]:
+    """Return a name for the data and the data itself, float64 or float32 features."""
+    if isinstance(data, str | os.PathLike):
+        loaded = load(data, root=root)
+        # A path may hold bytes that are no text; the name is for tables and files.
+        name = os.fspath(data).encode("utf-8", "replace").decode()
+        return name, Dataset(loaded.X, loaded.y)
+    if isinstance(data, Dataset):
+        return "data", data
+    X, y = data
+    return "data", Dataset(X, y)
+
+
+def _make_stream(
+    setting: str, data: Dataset, *, batch_size: int, rounds: int, seed: int
+) -> IndexedStream:
+    """Return the stream of one trial."""
+    if setting == "stochastic":
+        return iid_stream(data, None, batch_size=batch_size, rounds=rounds, seed=seed)
+    return sorted_stream(data, None, batch_size=batch_size, rounds=rounds)
+
+
+@dataclass(frozen=True)
+class Race:
+    """A comparison that is ready to run: everything checked, loaded and made room for.
+
+    `prepare` makes it and raises for every fault of the input; `run` does the work.
+    """
+
+    name: str
+    setting: str
+    rounds: int
+    batch_size: int
+    radius: float
+    seeds: range
+    methods: tuple[Method, ...]
+    exact: Dataset
+    fast: Dataset
+    streams: list[IndexedStream]
+    preset: str
+    schedules: tuple[dict[str, Schedule | None], ...]
+    results: tuple[MethodResult, ...]
+    tol: float
+
+    @property
+    def steps(self) -> int:
+        """How many steps `run` takes: the comparator, then one for each trial and method."""
+        return 1 + len(self.seeds) * len(self.methods)
+
+
+def prepare(
+    data: Any = "fashion-mnist-4k",
+    *,
+    root: str | os.PathLike[str] | None = None,
+    setting: str = "stochastic",
+    methods: Iterable[str] | None = None,
+    rounds: int | None = None,
+    batch_size: int | None = None,
+    radius: float | None = None,
+    trials: int = 6,
+    seed: int = 0,
+    dtype: npt.DTypeLike = np.float64,
+    preset: str | None = None,
+    step: Schedule | None = None,
+    momentum: Schedule | None = None,
+    tol: float = 1e-6,
+) -> Race:
+    """Check all arguments of `compare` and load the data.
+
+    Returns
+    -------
+    Race
+        What `run` takes.
+
+    Raises
+    ------
+    TypeError, ValueError, OSError, ImportError, MemoryError
+        As `compare` says.
+    """
+    if setting not in SETTINGS:
+        raise ValueError(f"setting: unknown setting {setting!r}; {closest(str(setting), SETTINGS)}")
+    chosen = find_methods(default_methods(setting) if methods is None else methods)
+    trials = _checks.positive_int(trials, "trials")
+    first_seed = _checks.positive_int(seed, "seed", minimum=0)
+    learning = _checks.float_dtype(dtype)
+    if preset is not None and preset not in PRESETS:
+        raise ValueError(f"preset: unknown {preset!r}; {closest(str(preset), list(PRESETS))}")
+    tol = _checks.positive_float(tol, "tol")
+    # The streams and the set check these too, but only once the data is loaded.
+    for value, argument in ((rounds, "rounds"), (batch_size, "batch_size")):
+        if value is not None:
+            _checks.positive_int(value, argument)
+    if radius is not None:
+        _checks.positive_float(radius, "radius")
+
+    name, dataset = _take_data(data, root)
+    if dataset.n_classes < 2:
+        raise ValueError("y: every label is 0; at least two classes (0, 1, ...) are wanted")
+    default = _defaults(name, setting, dataset.n_samples)
+    preset = default_preset(name, setting) if preset is None else preset
+    schedules = tuple(_schedules(method, preset, step, momentum) for method in chosen)
+    T = default.rounds if rounds is None else int(rounds)
+    B = default.batch_size if batch_size is None else int(batch_size)
+    try:
+        results = tuple(
+            _empty_result(method, taken, trials, T)
+            for method, taken in zip(chosen, schedules, strict=True)
+        )
+    except (MemoryError, OverflowError, ValueError):
+        raise MemoryError(
+            f"rounds: the curves of {len(chosen)} methods, {trials} trials and {T} rounds do not "
+            "fit into memory; ask for fewer rounds"
+        ) from None
+    fast = dataset.astype(learning)
+    seeds = range(first_seed, first_seed + trials)
+    return Race(
+        name=name,
+        setting=setting,
+        rounds=T,
+        batch_size=B,
+        radius=default.radius if radius is None else float(radius),
+        seeds=seeds,
+        methods=chosen,
+        exact=dataset.astype(np.float64),
+        fast=fast,
+        streams=[_make_stream(setting, fast, batch_size=B, rounds=T, seed=s) for s in seeds],
+        preset=preset,
+        schedules=schedules,
+        results=results,
+        tol=tol,
+    )
+
+
+def run(race: Race, *, progress: Progress | None = None) -> CompareResult:
+    """Do the work that `prepare` has set up.
+
+    Parameters
+    ----------
+    race : Race
+        From `prepare`.
+    progress : callable, optional
+        Called as ``progress(done, total, what)`` before each step and once at the end.
+
+    Returns
+    -------
+    CompareResult
+        As from `compare`.
+
+    Raises
+    ------
+    FloatingPointError
+        If a loss overflows.
+    """
+
+    def tell(done: int, what: str) -> None:
+        if progress is not None:
+            progress(done, race.steps, what)
+
+    tell(0, "comparator")
+    n_features, n_classes = race.exact.n_features, race.exact.n_classes
+    ball = RowL1Ball(shape=(n_classes, n_features), radius=race.radius)
+    problem = SoftmaxRegression(n_features, n_classes)
+    played = race.exact
+    if race.setting == "adversarial":
+        played = _played_rows(race.exact, race.streams[0])
+    best = best_fixed_decision(problem, ball, played.X, played.y, tol=race.tol)
+    initial = problem.loss(np.asarray(ball.start()), played)
+
+    done = 0
+    for trial, (stream, seed) in enumerate(zip(race.streams, race.seeds, strict=True)):
+        entries = zip(race.methods, race.schedules, race.results, strict=True)
+        for method, schedules, outcome in entries:
+            done += 1
+            tell(done, f"{method.label}, trial {trial + 1}")
+            if trial == 0:
+                # Compile, and touch the memory, before the clock runs.
+                few = min(race.rounds, 2)
+                warm = _make_stream(
+                    race.setting, race.fast, batch_size=race.batch_size, rounds=few, seed=0
+                )
+                method.build(problem, ball, rounds=few, seed=0, **schedules).run(warm)
+            learner = method.build(problem, ball, rounds=race.rounds, seed=seed, **schedules)
+            ran = learner.run(stream)
+            decision = np.asarray(ran.decision, dtype=np.float64)
+            outcome.losses[trial] = ran.losses
+            outcome.regret[trial] = regret(ran, best, stream)
+            outcome.seconds[trial] = ran.seconds
+            if initial > best.value:
+                final = problem.loss(decision, played)
+                outcome.suboptimality[trial] = suboptimality(final, best, initial)
+            outcome.nonzeros[trial] = np.count_nonzero(decision)
+            outcome.gradient_evaluations[trial] = ran.gradient_evaluations
+            outcome.lmo_calls[trial] = ran.lmo_calls
+    tell(race.steps, "done")
+    return CompareResult(
+        data=race.name,
+        n_samples=race.exact.n_samples,
+        n_features=n_features,
+        n_classes=n_classes,
+        setting=race.setting,
+        rounds=race.rounds,
+        batch_size=race.batch_size,
+        trials=len(race.seeds),
+        seed=race.seeds.start,
+        radius=race.radius,
+        dtype=race.fast.X.dtype.name,
+        preset=race.preset,
+        comparator=Comparator(
+            value=float(best.value),
+            gap=float(best.gap),
+            n_rows=played.n_samples,
+            seconds=float(best.seconds),
+        ),
+        methods=race.results,
+    )
+
+
+def compare(
+    data: Any = "fashion-mnist-4k",
+    *,
+    root: str | os.PathLike[str] | None = None,
+    setting: str = "stochastic",
+    methods: Iterable[str] | None = None,
+    rounds: int | None = None,
+    batch_size: int | None = None,
+    radius: float | None = None,
+    trials: int = 6,
+    seed: int = 0,
+    dtype: npt.DTypeLike = np.float64,
+    preset: str | None = None,
+    step: Schedule | None = None,
+    momentum: Schedule | None = None,
+    tol: float = 1e-6,
+    progress: Progress | None = None,
+) -> CompareResult:
+    """Run several methods on the same batches and measure their regret.
+
+    Softmax regression over the set of matrices whose rows have an l1 norm of at most `radius`.
+    Trial i draws its batches with seed ``seed + i`` and gives every learner that seed, so that
+    all methods of one trial see the same batches and any run can be repeated by hand:
+    ``iid_stream(X, y, batch_size=..., rounds=..., seed=seed + i)``.
+
+    Parameters
+    ----------
+    data : str, path, Dataset or pair (X, y)
+        The training data: anything that `fastfw.datasets.load` understands, or the data itself,
+        features (n, d) and integer labels (n,).
+    root : path-like, optional
+        The folder of the data sets that are not embedded.
+    setting : {"stochastic", "adversarial"}, default "stochastic"
+        Batches drawn at random with replacement, or consecutive blocks of the rows sorted by
+        label. In the adversarial setting all trials see the same batches, and differ only
+        through the draws that a method makes itself.
+    methods : iterable of str, optional
+        Names of methods; see `fastfw.experiments.METHODS`. By default the setting's own.
+    rounds, batch_size : int, optional
+        T and B. By default values that suit the data set.
+    radius : float, optional
+        The l1 radius of every row. By default a value that suits the data set.
+    trials : int, default 6
+        How many runs each method makes.
+    seed : int, default 0
+        The first trial's seed.
+    dtype : {float64, float32}
+        Of features and decisions while learning. The comparator and every loss that is compared
+        with it are computed in float64.
+    preset : str, optional
+        The name of constants from the paper's experiments, or ``"theory"``; a key of
+        `fastfw.experiments.PRESETS`. By default the paper's constants for the data set and
+        setting where it has any (Fashion-MNIST takes MNIST's), else theory.
+    step, momentum : callable of t, optional
+        Schedules for all methods that take them, in place of the preset's.
+    tol : float, default 1e-6
+        The comparator's certified gap, relative to its loss, is at most this.
+    progress : callable, optional
+        Called as ``progress(done, total, what)`` before each step and once at the end.
+
+    Returns
+    -------
+    CompareResult
+        Losses, regret, times and final decisions' figures of every method and trial.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument or the data is unusable; the message says which one, what was given and
+        what is wanted.
+    FileNotFoundError, OSError
+        If data cannot be read.
+    MemoryError
+        If the data or the curves do not fit into memory.
+
+    Notes
+    -----
+    In the stochastic setting the comparator is the best fixed decision for all training rows, in
+    the adversarial setting for the rows that the stream plays; final suboptimality is measured on
+    the same rows. Methods take turns within a trial, so that a machine that slows down during the
+    run slows all of them. A run of two rounds comes before the first trial of each method, so
+    that compilation is not timed. Time O(trials x methods x T x B x d x C) for methods of
+    constant cost per round, memory O(trials x methods x T) beside the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.1], [0.2, 0.8]])
+    >>> result = compare((X, [0, 1, 0, 1]), rounds=5, batch_size=2, radius=1.0, trials=2)
+    >>> [run.regret.shape for run in result.methods]
+    [(2, 5), (2, 5)]
+    """
+    race = prepare(
+        data,
+        root=root,
+        setting=setting,
+        methods=methods,
+        rounds=rounds,
+        batch_size=batch_size,
+        radius=radius,
+        trials=trials,
+        seed=seed,
+        dtype=dtype,
+        preset=preset,
+        step=step,
+        momentum=momentum,
+        tol=tol,
+    )
+    return run(race, progress=progress)
+
+
+def _played_rows(data: Dataset, stream: IndexedStream) -> Dataset:
+    """Return the rows that the stream plays, or all of `data` where it plays them all."""
+    if stream.rounds * stream.batch_size == data.n_samples:
+        return data
+    rows = np.concatenate([block.ravel() for block in stream.row_blocks(stream.rounds)])
+    return Dataset(data.X[rows], data.y[rows])
+
+
+def _schedules(
+    method: Method, preset: str, step: Schedule | None, momentum: Schedule | None
+) -> dict[str, Schedule | None]:
+    """Return a method's schedules: those given, else the preset's, else None for its own."""
+    constants = PRESETS[preset].get(method.name, Constants())
+    if step is None and constants.step is not None:
+        step = power_schedule(*constants.step)
+    if momentum is None and constants.momentum is not None:
+        momentum = power_schedule(*constants.momentum)
+    return {"step": step, "momentum": momentum if method.momentum else None}
+
+
+def _as_text(schedule: Schedule | None) -> str:
+    """Return a schedule as `MethodResult` names it."""
+    if schedule is None:
+        return "theory"
+    return f"{schedule.c},{schedule.e}" if isinstance(schedule, PowerSchedule) else "custom"
+
+
+def _empty_result(
+    method: Method, schedules: dict[str, Schedule | None], trials: int, rounds: int
+) -> MethodResult:
+    """Return a result with room for every trial."""
+    return MethodResult(
+        method=method,
+        step=_as_text(schedules["step"]),
+        momentum=_as_text(schedules["momentum"]) if method.momentum else "",
+        losses=np.empty((trials, rounds)),
+        regret=np.empty((trials, rounds)),
+        seconds=np.empty((trials, rounds)),
+        suboptimality=np.full(trials, math.nan),
+        nonzeros=np.empty(trials, dtype=np.int64),
+        gradient_evaluations=np.empty(trials, dtype=np.int64),
+        lmo_calls=np.empty(trials, dtype=np.int64),
+    )

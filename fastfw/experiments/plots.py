@@ -1,0 +1,126 @@
+"""Pictures of results, drawn without a display."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from fastfw._files import atomic_write
+from fastfw.experiments.comparison import CompareResult, MethodResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["regret_figure", "write_regret_png"]
+
+# Okabe and Ito's palette, told apart by the colour-blind; dashes and markers tell the methods apart
+# in black and white as well. Ordered so that neighbours also differ in lightness.
+_STYLES: tuple[tuple[str, Any, str], ...] = (
+    ("#0072B2", "-", "o"),
+    ("#D55E00", (0, (5, 1.5)), "s"),
+    ("#009E73", (0, (1.2, 1.2)), "^"),
+    ("#000000", (0, (6, 1.5, 1.2, 1.5)), "D"),
+    ("#CC79A7", (0, (3, 1.2)), "v"),
+    ("#56B4E9", (0, (8, 2)), "P"),
+    ("#E69F00", (0, (3, 1, 1, 1, 1, 1)), "X"),
+)
+
+_SPACING = 0.11  # between markers, as a part of the axes' diagonal
+_POINTS = 2000  # points a curve: more than a picture can show
+
+
+def _draw(axes: "Axes", x: Any, curves: Any, run: MethodResult, index: int, count: int) -> None:
+    """Draw the mean of (trials, T) curves and a band of its standard error."""
+    colour, dashes, marker = _STYLES[index % len(_STYLES)]
+    trials, rounds = curves.shape
+    shown = np.unique(np.linspace(0, rounds - 1, min(rounds, _POINTS)).astype(np.intp))
+    mean = curves.mean(axis=0)[shown]
+    axes.plot(
+        x[shown],
+        mean,
+        color=colour,
+        linestyle=dashes,
+        linewidth=1.8,
+        marker=marker,
+        markersize=6,
+        markeredgecolor="white",
+        markeredgewidth=0.6,
+        # Evenly spaced along the axes, and set off so that methods do not cover each other's.
+        markevery=(0.02 + _SPACING * index / count, _SPACING) if len(shown) > 2 else None,
+        label=run.method.label,
+        zorder=3,
+    )
+    if trials > 1:
+        band = (curves.std(axis=0, ddof=1) / np.sqrt(trials))[shown]
+        axes.fill_between(
+            x[shown], mean - band, mean + band, color=colour, alpha=0.22, linewidth=0, zorder=2
+        )
+
+
+def regret_figure(result: CompareResult) -> Figure:
+    """Draw cumulative regret by round and average regret by time.
+
+    Parameters
+    ----------
+    result : CompareResult
+        The outcome of `compare`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Two panels: regret R_t against t, and R_t / t against the time that the updates took.
+        Lines are means over the trials, bands their standard errors. No global state of
+        matplotlib is touched and no display is needed.
+    """
+    figure = Figure(figsize=(10, 4.4), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    by_round, by_time = figure.subplots(1, 2)
+    count = len(result.methods)
+    rounds = np.arange(1, result.rounds + 1)
+    lowest = np.inf
+    for index, run in enumerate(result.methods):
+        average = run.regret / rounds
+        lowest = min(lowest, float(average.mean(axis=0).min()))
+        _draw(by_round, rounds, run.regret, run, index, count)
+        _draw(by_time, run.seconds.mean(axis=0) * 1e3, average, run, index, count)
+    for axes in (by_round, by_time):
+        axes.grid(True, color="0.9", linewidth=0.8)
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+    by_round.set(xlabel="round", ylabel="cumulative regret (nats)", xlim=(0, result.rounds))
+    by_round.legend(loc="best", frameon=False, handlelength=3.6)
+    by_time.set(
+        xlabel="time spent on updates (ms)",
+        ylabel="average regret (nats per round)",
+        xscale="log",
+        # Regret may be negative where the comparator suits later rounds better than the first.
+        yscale="log" if lowest > 0 else "linear",
+    )
+    trials = "1 trial"
+    if result.trials > 1:
+        trials = f"mean and standard error of {result.trials} trials"
+    figure.suptitle(
+        f"{Path(result.data).name}, {result.setting} setting: batches of {result.batch_size}, "
+        f"radius {result.radius:g} ({trials})",
+        fontsize=11,
+        parse_math=False,  # a file's name may hold dollar signs
+    )
+    return figure
+
+
+def write_regret_png(result: CompareResult | Figure, path: str | os.PathLike[str]) -> None:
+    """Write `regret_figure` as a PNG file.
+
+    Parameters
+    ----------
+    result : CompareResult or Figure
+        The outcome of `compare`, or the figure if it has been drawn before.
+    path : path-like
+        The file; it appears whole or not at all.
+    """
+    figure = result if isinstance(result, Figure) else regret_figure(result)
+    with atomic_write(path, binary=True) as handle:
+        figure.savefig(handle, format="png")

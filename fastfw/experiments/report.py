@@ -1,0 +1,224 @@
+"""A comparison as a table for people and as two CSV files for programs."""
+
+import csv
+import math
+import os
+from collections.abc import Iterable
+
+from fastfw._files import atomic_write
+from fastfw.experiments.comparison import CompareResult, standard_error
+
+__all__ = [
+    "REGRET_COLUMNS",
+    "SUMMARY_COLUMNS",
+    "format_table",
+    "write_regret_csv",
+    "write_summary_csv",
+]
+
+REGRET_COLUMNS = ("trial", "method", "round", "loss", "regret", "seconds")
+"""Columns of the file of curves: one row for each trial, method and round."""
+
+SUMMARY_COLUMNS = (
+    "method",
+    "data",
+    "setting",
+    "rounds",
+    "batch_size",
+    "radius",
+    "trials",
+    "seed",
+    "dtype",
+    "preset",
+    "step",
+    "momentum",
+    "regret",
+    "regret_standard_error",
+    "ms_per_round",
+    "suboptimality",
+    "nonzeros",
+    "gradient_evaluations",
+    "lmo_calls",
+    "comparator_loss",
+    "comparator_gap",
+)
+"""Columns of the summary: one row for each method, means over the trials."""
+
+
+def _decimals(values: Iterable[float], digits: int) -> int:
+    """Return how many decimals show the smallest of `values` with `digits` significant digits."""
+    sizes = [abs(value) for value in values if math.isfinite(value) and value != 0]
+    return min(max(digits - 1 - math.floor(math.log10(min(sizes))), 0), 9) if sizes else 0
+
+
+def _regret_cells(result: CompareResult) -> list[str]:
+    """Return ``mean +- error`` for each method, all to the same number of decimals."""
+    means = [float(run.final_regret.mean()) for run in result.methods]
+    errors = [standard_error(run.final_regret) for run in result.methods]
+    decimals = min(max(_decimals(errors, 2), 1), 4)
+    cells = [f"{mean:.{decimals}f}" for mean in means]
+    if result.trials == 1:
+        return cells
+    errors_as_text = [f"{error:.{decimals}f}" for error in errors]
+    width = max(len(text) for text in errors_as_text)
+    return [f"{cell} +- {text:>{width}}" for cell, text in zip(cells, errors_as_text, strict=True)]
+
+
+def format_table(result: CompareResult) -> str:
+    """Lay the summary out as an aligned table, without the colours and boxes of a terminal.
+
+    Parameters
+    ----------
+    result : CompareResult
+        The outcome of `compare`.
+
+    Returns
+    -------
+    str
+        A line that says what was run, the table, and one on the comparator. Regret is in nats
+        and comes with its standard error over the trials when there are at least two; the rest
+        are means over the trials, times the median.
+    """
+    times = [run.ms_per_round for run in result.methods]
+    decimals = _decimals(times, 3)
+    rows = [("method", "regret (nats)", "ms/round", "suboptimality", "nonzeros")]
+    for run, regret_cell, ms in zip(result.methods, _regret_cells(result), times, strict=True):
+        rows.append(
+            (
+                run.method.label,
+                regret_cell,
+                f"{ms:.{decimals}f}",
+                f"{run.suboptimality.mean():.2e}",
+                f"{run.nonzeros.mean():.1f}",
+            )
+        )
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+    rule = "  ".join("-" * width for width in widths)
+    foot = [_comparator_line(result)]
+    if result.trials > 1 and len(result.methods) > 1:
+        foot.append(_difference_line(result))
+    return "\n".join([_head(result), "", lines[0], rule, *lines[1:], "", *foot])
+
+
+def _head(result: CompareResult) -> str:
+    """Say what was run."""
+    trials = f"{result.trials} trial{'s' if result.trials > 1 else ''}"
+    return (
+        f"{result.data}, {result.setting} setting: {trials} of {result.rounds} rounds, "
+        f"batches of {result.batch_size}, radius {result.radius:g}, {result.dtype}, "
+        f"schedules {result.preset}"
+    )
+
+
+def _comparator_line(result: CompareResult) -> str:
+    """Say what regret is measured against and how sure that is."""
+    best = result.comparator
+    where = "training rows" if result.setting == "stochastic" else "rows played"
+    return (
+        f"comparator: best fixed decision for all {best.n_rows} {where}, "
+        f"loss {best.value:.6f} nats, certified within {best.relative_gap:.1e} of optimal"
+    )
+
+
+def _difference_line(result: CompareResult) -> str:
+    """Compare the first method with the others trial by trial.
+
+    All methods see the same batches, so what a trial's batches do to all of them drops out.
+    """
+    first, *others = result.methods
+    parts = []
+    for run in others:
+        difference = run.final_regret - first.final_regret
+        error = standard_error(difference)
+        decimals = min(max(_decimals([error], 2), 1), 4)
+        parts.append(
+            f"{run.method.label} {difference.mean():+.{decimals}f} +- {error:.{decimals}f}"
+        )
+    return f"regret above {first.method.label}'s, trial by trial: {', '.join(parts)}"
+
+
+def write_regret_csv(result: CompareResult, path: str | os.PathLike[str]) -> None:
+    """Write the curves: `REGRET_COLUMNS`, one row for each trial, method and round.
+
+    Parameters
+    ----------
+    result : CompareResult
+        The outcome of `compare`.
+    path : path-like
+        The file; it appears whole or not at all.
+
+    Notes
+    -----
+    Trials and rounds count from 1. ``loss`` is the loss of the decision played in that round,
+    ``regret`` and ``seconds`` are cumulative. Floats are written so that reading them back gives
+    the same bits.
+    """
+    with atomic_write(path) as handle:
+        writer = csv.writer(handle, lineterminator="\n")
+        writer.writerow(REGRET_COLUMNS)
+        for trial in range(result.trials):
+            for run in result.methods:
+                curves = zip(
+                    run.losses[trial].tolist(),
+                    run.regret[trial].tolist(),
+                    run.seconds[trial].tolist(),
+                    strict=True,
+                )
+                writer.writerows(
+                    (trial + 1, run.method.name, t, *values)
+                    for t, values in enumerate(curves, start=1)
+                )
+
+
+def write_summary_csv(result: CompareResult, path: str | os.PathLike[str]) -> None:
+    """Write the table and all that is needed to repeat it: `SUMMARY_COLUMNS`, one row a method.
+
+    Parameters
+    ----------
+    result : CompareResult
+        The outcome of `compare`.
+    path : path-like
+        The file; it appears whole or not at all.
+
+    Notes
+    -----
+    Regret, suboptimality, nonzeros and the counts are means over the trials, ``ms_per_round`` is
+    the median. With one trial the standard error is left empty.
+    """
+    with atomic_write(path) as handle:
+        writer = csv.writer(handle, lineterminator="\n")
+        writer.writerow(SUMMARY_COLUMNS)
+        for run in result.methods:
+            error = standard_error(run.final_regret)
+            writer.writerow(
+                (
+                    run.method.name,
+                    result.data,
+                    result.setting,
+                    result.rounds,
+                    result.batch_size,
+                    result.radius,
+                    result.trials,
+                    result.seed,
+                    result.dtype,
+                    result.preset,
+                    run.step,
+                    run.momentum,
+                    float(run.final_regret.mean()),
+                    "" if math.isnan(error) else error,
+                    run.ms_per_round,
+                    float(run.suboptimality.mean()),
+                    float(run.nonzeros.mean()),
+                    float(run.gradient_evaluations.mean()),
+                    float(run.lmo_calls.mean()),
+                    result.comparator.value,
+                    result.comparator.gap,
+                )
+            )

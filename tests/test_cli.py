@@ -1,0 +1,474 @@
+"""The command line: what it prints, writes, refuses, and how it ends."""
+
+import csv
+import gzip
+import io
+import os
+import pickle
+import signal
+import struct
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fastfw as fw
+from fastfw import _files
+from fastfw.cli import main
+from fastfw.experiments import comparison
+
+FILES = ["regret.csv", "regret.png", "summary.csv"]
+SMALL = ["--rounds", "4", "--batch-size", "3", "--radius", "2", "--trials", "2"]
+
+
+@pytest.fixture(scope="module")
+def blobs(tmp_path_factory):
+    """Return the path of a small data set."""
+    rng = np.random.default_rng(0)
+    y = np.arange(30) % 3
+    X = rng.normal(size=(30, 5)) + 2.0 * np.eye(3, 5)[y]
+    path = tmp_path_factory.mktemp("data") / "blobs.npz"
+    np.savez(path, X=X, y=y)
+    return str(path)
+
+
+def run_python(*arguments, cwd, **environment):
+    """Run Python in another process, in another folder."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def refused(capsys, arguments):
+    """Run a command that must be refused; the one line it says."""
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("fastfw: error: ")
+    assert "Traceback" not in err
+    return err
+
+
+# --- compare ----------------------------------------------------------------------------------
+
+
+def test_compare_prints_a_table_and_writes_three_files(tmp_path, blobs, capsys):
+    out = tmp_path / "new" / "results"
+    assert main(["compare", "--data", blobs, "--out", str(out), *SMALL]) == 0
+    printed, err = capsys.readouterr()
+    assert err == ""
+    lines = printed.splitlines()
+    assert "2 trials of 4 rounds" in lines[0]
+    assert sum(line.startswith(("ORGFW ", "OSFW ")) for line in lines) == 2
+    assert printed.count("+-") == 3
+    assert lines[-3].startswith("comparator: ")
+    assert lines[-2].startswith("regret above ORGFW's, trial by trial: OSFW ")
+    assert lines[-1].startswith("files: ")
+    assert sorted(os.listdir(out)) == FILES
+    for name in FILES:
+        assert str(out / name) in lines[-1]
+    with (out / "regret.csv").open(newline="") as handle:
+        rows = list(csv.reader(handle))
+    assert rows[0] == ["trial", "method", "round", "loss", "regret", "seconds"]
+    assert len(rows) == 1 + 2 * 2 * 4
+    assert (out / "regret.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_compare_repeats_itself(tmp_path, blobs, capsys):
+    curves = []
+    for name in ("a", "b"):
+        assert main(["compare", "--data", blobs, "--out", str(tmp_path / name), *SMALL]) == 0
+        with (tmp_path / name / "regret.csv").open(newline="") as handle:
+            curves.append([row[:5] for row in csv.reader(handle)])
+    assert curves[0] == curves[1]
+
+
+def test_compare_passes_every_option_on(tmp_path, blobs, capsys):
+    options = ["--methods", "OSFW", "--seed", "5", "--dtype", "float32"]
+    options += ["--step", "1/2,1", "--momentum", "1,2/3"]
+    assert main(["compare", "--data", blobs, "--out", str(tmp_path), *SMALL, *options]) == 0
+    with (tmp_path / "summary.csv").open(newline="") as handle:
+        (row,) = csv.DictReader(handle)
+    expected = comparison.compare(
+        blobs,
+        methods=["osfw"],
+        rounds=4,
+        batch_size=3,
+        radius=2.0,
+        trials=2,
+        seed=5,
+        dtype=np.float32,
+        step=fw.power_schedule(0.5, 1.0),
+        momentum=fw.power_schedule(1.0, 2 / 3),
+    )
+    assert row["dtype"] == "float32"
+    assert row["seed"] == "5"
+    assert float(row["regret"]) == expected.methods[0].final_regret.mean()
+
+
+def test_compare_says_where_a_method_has_no_guarantee(tmp_path, blobs, capsys):
+    arguments = ["compare", "--data", blobs, "--out", str(tmp_path), "--setting", "adversarial"]
+    assert main([*arguments, "--methods", "orgfw", *SMALL]) == 0
+    printed, err = capsys.readouterr()
+    assert err == "fastfw: note: ORGFW has no regret bound in the adversarial setting\n"
+    assert "for all 12 rows played" in printed
+
+
+def test_compare_replaces_older_files(tmp_path, blobs, capsys):
+    for name in FILES:
+        (tmp_path / name).write_text("old")
+    (tmp_path / "other").write_text("kept")
+    assert main(["compare", "--data", blobs, "--out", str(tmp_path), *SMALL]) == 0
+    assert sorted(os.listdir(tmp_path)) == ["other", *FILES]
+    assert all((tmp_path / name).read_bytes() != b"old" for name in FILES)
+
+
+class Terminal(io.StringIO):
+    """A stream that calls itself a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def test_compare_shows_a_bar_on_a_terminal(tmp_path, blobs, capsys, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert main(["compare", "--data", blobs, "--out", str(tmp_path), *SMALL]) == 0
+    drawn = terminal.getvalue()
+    assert "ORGFW, trial 1" in drawn
+    assert "5/5" in drawn
+    assert "trial 1" not in capsys.readouterr().out
+
+
+def test_compare_shows_warnings_in_one_line(tmp_path, blobs, capsys, monkeypatch):
+    real = comparison.best_fixed_decision
+
+    def warning(*arguments, **options):
+        warnings.warn("not quite\nthere", RuntimeWarning, stacklevel=2)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(comparison, "best_fixed_decision", warning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert main(["compare", "--data", blobs, "--out", str(tmp_path), *SMALL]) == 0
+    assert capsys.readouterr().err == "fastfw: warning: not quite there\n"
+
+
+# --- refusals ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--rounds", "0"], "--rounds: '0' given, a whole number of at least 1 wanted"),
+        (["--rounds", "2.5"], "--rounds: '2.5' given"),
+        (["--rounds"], "--rounds: expected one argument"),
+        (["--batch-size", "-3"], "--batch-size"),
+        (["--trials", "none"], "--trials"),
+        (["--seed", "-1"], "--seed: '-1' given, a whole number of at least 0 wanted"),
+        (["--radius", "nan"], "--radius: 'nan' given, a finite number above 0 wanted"),
+        (["--radius", "inf"], "--radius"),
+        (["--radius", "0"], "--radius"),
+        (["--radius=-1"], "--radius"),
+        (["--setting", "stochastik"], "did you mean 'stochastic'"),
+        (["--methods", "ogrfw"], "unknown method 'ogrfw'; did you mean 'orgfw'"),
+        (["--methods", "orgfw,"], "empty name"),
+        (["--methods", ""], "empty name"),
+        (["--methods", "orgfw,or-gfw"], "'orgfw' is given twice"),
+        (["--dtype", "float16"], "known: float64, float32"),
+        (["--preset", "mnist"], "did you mean 'mnist-stochastic'"),
+        (["--step", "1"], "--step: '1' given, C,E wanted"),
+        (["--step", "0,1"], "--step"),
+        (["--momentum", "1,1/0"], "--momentum"),
+        (["--data", "fashion-mnits"], "did you mean 'fashion-mnist'"),
+        (["--data", "missing.npz"], "missing.npz"),
+        (["--data", "mnist", "--root", "nowhere"], "nowhere"),
+        (["--colour", "red"], "unrecognized arguments: --colour red"),
+        (["--round", "3"], "unrecognized arguments: --round 3"),
+    ],
+)
+def test_bad_options_are_refused(tmp_path, capsys, monkeypatch, options, message):
+    monkeypatch.chdir(tmp_path)
+    assert message in refused(capsys, ["compare", *options])
+    assert os.listdir(tmp_path) == []
+
+
+def test_too_many_rounds_for_the_data_are_refused(tmp_path, blobs, capsys):
+    arguments = ["compare", "--data", blobs, "--out", str(tmp_path / "o")]
+    arguments += ["--setting", "adversarial", "--rounds", "7", "--batch-size", "7"]
+    assert "at most 4 batches" in refused(capsys, arguments)
+    assert os.listdir(tmp_path) == []
+
+
+def test_rounds_that_fit_no_memory_are_refused(tmp_path, blobs, capsys):
+    arguments = ["compare", "--data", blobs, "--out", str(tmp_path / "o"), "--rounds", str(10**17)]
+    assert "rounds" in refused(capsys, arguments)
+    assert os.listdir(tmp_path) == []
+
+
+def bad_npz(kind, path):
+    """Write a file that is no good."""
+    X, y = np.ones((4, 2)), np.arange(4) % 2
+    match kind:
+        case "pickle":
+            path.write_bytes(pickle.dumps({"X": X, "y": y}))
+        case "pickled array":
+            np.savez(path, X=np.array([{}, []], dtype=object), y=y)
+        case "truncated":
+            np.savez(path, X=X, y=y)
+            path.write_bytes(path.read_bytes()[:-40])
+        case "text":
+            path.write_text("X,y\n1,2\n")
+        case "no y":
+            np.savez(path, X=X)
+        case "nan":
+            X[2, 1] = np.nan
+            np.savez(path, X=X, y=y)
+        case "float labels":
+            np.savez(path, X=X, y=y.astype(float))
+        case "lengths":
+            np.savez(path, X=X, y=y[:3])
+        case "one class":
+            np.savez(path, X=X, y=np.zeros(4, dtype=int))
+        case "folder":
+            path.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("pickle", "bad.npz"),
+        ("pickled array", "bad.npz"),
+        ("truncated", "bad.npz"),
+        ("text", "bad.npz"),
+        ("no y", "y"),
+        ("nan", "X[2, 1]"),
+        ("float labels", "y"),
+        ("lengths", "y"),
+        ("one class", "two classes"),
+        ("folder", "bad.npz"),
+    ],
+)
+def test_bad_files_are_refused(tmp_path, capsys, kind, message):
+    path = tmp_path / "bad.npz"
+    bad_npz(kind, path)
+    arguments = ["compare", "--data", str(path), "--out", str(tmp_path / "o")]
+    assert message in refused(capsys, arguments)
+    assert os.listdir(tmp_path) == ["bad.npz"]
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_truncated_idx_files_are_refused(tmp_path, capsys, zipped):
+    root = tmp_path / "mnist"
+    root.mkdir()
+    for part, n in (("train", 6), ("t10k", 2)):
+        images = struct.pack(">IIII", 0x803, n, 2, 2) + bytes(4 * n)
+        labels = struct.pack(">II", 0x801, n) + bytes(i % 2 for i in range(n))
+        if part == "train":
+            images = images[:-3]
+        for kind, content in (("images-idx3", images), ("labels-idx1", labels)):
+            name = f"{part}-{kind}-ubyte"
+            if zipped:
+                (root / f"{name}.gz").write_bytes(gzip.compress(content))
+            else:
+                (root / name).write_bytes(content)
+    arguments = ["compare", "--data", "mnist", "--root", str(tmp_path)]
+    arguments += ["--out", str(tmp_path / "o")]
+    assert "train-images-idx3-ubyte" in refused(capsys, arguments)
+    assert os.listdir(tmp_path) == ["mnist"]
+
+
+@pytest.mark.parametrize("where", ["file", "file/below", "taken"])
+def test_unwritable_out_is_refused_before_the_work(tmp_path, capsys, monkeypatch, where):
+    def no_work(*arguments, **options):
+        raise AssertionError("the work has begun")
+
+    monkeypatch.setattr(comparison, "prepare", no_work)
+    (tmp_path / "file").write_text("")
+    (tmp_path / "taken" / "regret.csv").mkdir(parents=True)
+    assert "--out" in refused(capsys, ["compare", "--out", str(tmp_path / where)])
+    assert sorted(os.listdir(tmp_path)) == ["file", "taken"]
+
+
+@pytest.mark.skipif(
+    os.name == "nt" or not hasattr(os, "geteuid") or os.geteuid() == 0,
+    reason="permissions do not stop this user",
+)
+def test_out_without_permission_is_refused(tmp_path, capsys):
+    tmp_path.chmod(0o500)
+    assert "--out" in refused(capsys, ["compare", "--out", str(tmp_path)])
+    tmp_path.chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["comapre"], "unknown command 'comapre'; did you mean 'compare'"),
+        (["--colour"], "--colour"),
+        (["info", "--colour"], "--colour"),
+        (["warmup", "now"], "now"),
+    ],
+)
+def test_bad_commands_are_refused(capsys, arguments, message):
+    assert message in refused(capsys, arguments)
+
+
+# --- failures ---------------------------------------------------------------------------------
+
+
+def test_interrupted(tmp_path, blobs, capsys, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(comparison, "run", interrupted)
+    out = str(tmp_path / "a" / "b")
+    assert main(["compare", "--data", blobs, "--out", out, *SMALL]) == 130
+    assert capsys.readouterr() == ("", "fastfw: interrupted\n")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
+def test_interrupted_by_a_signal(tmp_path, blobs):
+    program = (
+        "import os, signal, sys\n"
+        "from fastfw.experiments import comparison\n"
+        "from fastfw.cli import main\n"
+        "comparison.run = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    done = run_python(
+        "-c", program, "compare", "--data", blobs, "--out", "results", *SMALL, cwd=tmp_path
+    )
+    assert done.returncode == 128 + signal.SIGINT
+    assert done.stderr == "fastfw: interrupted\n"
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_failing_write_is_one_line_and_leaves_nothing(tmp_path, blobs, capsys, monkeypatch):
+    def full(source, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(_files.os, "replace", full)
+    assert main(["compare", "--data", blobs, "--out", str(tmp_path / "o"), *SMALL]) == 1
+    printed, err = capsys.readouterr()
+    assert "ORGFW" in printed  # the work is not lost
+    assert "files:" not in printed
+    assert err.startswith("fastfw: error: ")
+    assert "No space left on device" in err
+    assert err.count("\n") == 1
+    assert os.listdir(tmp_path) == []
+
+
+# --- the rest ---------------------------------------------------------------------------------
+
+
+def test_help_needs_nothing_heavy(tmp_path):
+    program = (
+        "import sys\n"
+        "from fastfw.cli import main\n"
+        "try:\n"
+        "    main(['compare', '--help'])\n"
+        "except SystemExit as end:\n"
+        "    assert end.code in (0, None)\n"
+        "heavy = {'matplotlib', 'numba', 'scipy', 'numpy', 'tqdm'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = run_python("-c", program, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for word in ("--methods", "orgfw,osfw", "default: fashion-mnist-4k", "examples:"):
+        assert word in done.stdout
+
+
+@pytest.mark.parametrize("command", [[], ["compare"], ["info"], ["warmup"]])
+def test_every_command_has_help_with_an_example(capsys, command):
+    with pytest.raises(SystemExit) as end:
+        main([*command, "--help"])
+    assert end.value.code == 0
+    text = capsys.readouterr().out
+    assert f"fastfw {' '.join(command)}".strip() in text
+    assert "example" in text
+
+
+def test_no_command_prints_the_help(capsys):
+    assert main([]) == 0
+    assert "commands:" in capsys.readouterr().out
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"fastfw {fw.__version__}\n"
+
+
+def test_as_a_module_from_another_folder(tmp_path, blobs):
+    done = run_python("-m", "fastfw", "compare", "--data", blobs, *SMALL, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[-1].startswith("files: ")
+    assert sorted(os.listdir(tmp_path / "fastfw-compare")) == FILES
+    done = run_python("-m", "fastfw", "compare", "--radius", "nan", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path, blobs):
+    program = (
+        "import os, sys\n"
+        "from fastfw.cli import main\n"
+        "reader, writer = os.pipe()\n"
+        "os.dup2(writer, 1)\n"
+        "os.close(reader)\n"
+        "code = main(['--version'])\n"
+        "sys.exit(code)\n"
+    )
+    done = run_python("-c", program, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == ""
+
+
+def test_info_says_what_a_bug_report_needs(capsys, monkeypatch, tmp_path):
+    (tmp_path / "mnist").mkdir()
+    monkeypatch.setenv("FASTFW_DATA", str(tmp_path))
+    assert main(["info"]) == 0
+    printed, err = capsys.readouterr()
+    assert err == ""
+    names = {line.partition("  ")[0] for line in printed.splitlines()}
+    wanted = {"fastfw", "python", "numpy", "numba", "llvmlite", "scipy", "processor", "cores"}
+    assert wanted | {"numba threads", "BLAS of numpy"} <= names
+    assert fw.__version__ in printed
+    assert "kernel cache" in printed
+    assert f"{tmp_path} (mnist)" in printed
+
+
+def test_info_without_a_data_folder(capsys, monkeypatch, tmp_path):
+    monkeypatch.delenv("FASTFW_DATA", raising=False)
+    assert main(["info"]) == 0
+    assert "not set" in capsys.readouterr().out
+    monkeypatch.setenv("FASTFW_DATA", str(tmp_path / "missing"))
+    assert main(["info"]) == 0
+    assert "cannot be read" in capsys.readouterr().out
+
+
+def test_warmup_compiles_or_says_why_not(capsys):
+    assert main(["warmup"]) == 0
+    printed, err = capsys.readouterr()
+    assert err == ""
+    assert ("kernel variants" in printed) or ("nothing cached" in printed)
+    # What the second call finds in the cache it does not compile.
+    assert main(["warmup"]) == 0
+    again = capsys.readouterr().out
+    assert ("compiled 0 kernel variants" in again) or ("nothing cached" in again)
+
+
+def test_results_stay_in_their_folder(tmp_path, blobs, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", "--data", blobs, "--out", ".", *SMALL]) == 0
+    assert sorted(Path().iterdir()) == [Path(name) for name in FILES]

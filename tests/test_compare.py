@@ -1,0 +1,514 @@
+"""Comparisons: their numbers against plain NumPy, their files, their picture."""
+
+import csv
+import math
+import os
+import stat
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fastfw as fw
+from fastfw._files import atomic_write
+from fastfw.experiments import (
+    METHODS,
+    PRESETS,
+    compare,
+    format_table,
+    regret_figure,
+    write_regret_csv,
+    write_regret_png,
+    write_summary_csv,
+)
+from fastfw.experiments import report as report_module
+from fastfw.experiments._files import prepare_folder, remove_empty
+from fastfw.experiments.comparison import standard_error
+from fastfw.experiments.methods import default_methods, find_methods
+from fastfw.experiments.presets import default_preset
+from fastfw.experiments.report import REGRET_COLUMNS, SUMMARY_COLUMNS
+
+ROUNDS, BATCH, RADIUS, TRIALS, SEED = 7, 5, 2.0, 3, 11
+
+
+def blobs(n=48, d=6, classes=3, seed=0):
+    """Return features and labels with something to learn."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(classes, size=n)
+    y[:classes] = np.arange(classes)
+    X = rng.normal(size=(n, d)) + 2.0 * np.eye(classes, d)[y]
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def data():
+    return blobs()
+
+
+@pytest.fixture(scope="module")
+def result(data):
+    return compare(data, rounds=ROUNDS, batch_size=BATCH, radius=RADIUS, trials=TRIALS, seed=SEED)
+
+
+def sample_losses(W, X, y):
+    """Return the softmax loss of every row, in plain NumPy."""
+    Z = X @ np.asarray(W, dtype=np.float64).T
+    top = Z.max(axis=1)
+    return np.log(np.exp(Z - top[:, None]).sum(axis=1)) + top - Z[np.arange(len(y)), y]
+
+
+# --- numbers ----------------------------------------------------------------------------------
+
+
+def test_each_trial_can_be_repeated_by_hand(data, result):
+    X, y = data
+    problem = fw.SoftmaxRegression(n_features=X.shape[1], n_classes=3)
+    ball = fw.RowL1Ball(shape=(3, X.shape[1]), radius=RADIUS)
+    for run in result.methods:
+        learner_class = getattr(fw, run.method.learner)
+        for trial in range(TRIALS):
+            seed = SEED + trial
+            stream = fw.iid_stream(X, y, batch_size=BATCH, rounds=ROUNDS, seed=seed)
+            again = learner_class(problem, ball, seed=seed).run(stream)
+            np.testing.assert_array_equal(run.losses[trial], again.losses)
+            assert run.nonzeros[trial] == np.count_nonzero(again.decision)
+            assert run.lmo_calls[trial] == again.lmo_calls
+            assert run.gradient_evaluations[trial] == again.gradient_evaluations
+
+
+def test_regret_is_loss_minus_the_best_decision_s(data, result):
+    X, y = data
+    problem = fw.SoftmaxRegression(n_features=X.shape[1], n_classes=3)
+    ball = fw.RowL1Ball(shape=(3, X.shape[1]), radius=RADIUS)
+    best = fw.best_fixed_decision(problem, ball, X, y, tol=1e-6)
+    fixed = sample_losses(best.decision, X, y)
+    assert result.comparator.n_rows == len(y)
+    assert result.comparator.value == pytest.approx(fixed.mean(), rel=1e-12)
+    assert 0 <= result.comparator.gap <= 1e-6 * result.comparator.value
+    for trial in range(TRIALS):
+        stream = fw.iid_stream(X, y, batch_size=BATCH, rounds=ROUNDS, seed=SEED + trial)
+        baseline = [fixed[batch.rows].mean() for batch in stream]
+        for run in result.methods:
+            expected = np.cumsum(run.losses[trial] - baseline)
+            np.testing.assert_allclose(run.regret[trial], expected, rtol=1e-11, atol=1e-13)
+
+
+def test_suboptimality_is_that_of_the_last_decision(data, result):
+    X, y = data
+    problem = fw.SoftmaxRegression(n_features=X.shape[1], n_classes=3)
+    ball = fw.RowL1Ball(shape=(3, X.shape[1]), radius=RADIUS)
+    stream = fw.iid_stream(X, y, batch_size=BATCH, rounds=ROUNDS, seed=SEED)
+    decision = fw.ORGFW(problem, ball, seed=SEED).run(stream).decision
+    least = result.comparator.value
+    expected = (sample_losses(decision, X, y).mean() - least) / (math.log(3) - least)
+    assert result.methods[0].suboptimality[0] == pytest.approx(expected, rel=1e-11)
+    assert np.all(result.methods[0].suboptimality > 0)
+
+
+def test_first_losses_are_those_of_zero(result):
+    for run in result.methods:
+        np.testing.assert_allclose(run.losses[:, 0], math.log(3), rtol=1e-15)
+
+
+def test_seconds_grow(result):
+    for run in result.methods:
+        assert np.all(run.seconds >= 0)
+        assert np.all(np.diff(run.seconds, axis=1) >= 0)
+        expected = np.median(run.seconds[:, -1]) / ROUNDS * 1e3
+        assert run.ms_per_round == pytest.approx(expected, rel=1e-14)
+
+
+def test_adversarial_comparator_is_for_the_rows_played(data):
+    X, y = data
+    result = compare(
+        data, setting="adversarial", methods=["orgfw"], rounds=5, batch_size=4, radius=1.0, trials=2
+    )
+    rows = np.argsort(y, kind="stable")[:20]
+    problem = fw.SoftmaxRegression(n_features=X.shape[1], n_classes=3)
+    ball = fw.RowL1Ball(shape=(3, X.shape[1]), radius=1.0)
+    best = fw.best_fixed_decision(problem, ball, X[rows], y[rows], tol=1e-6)
+    assert result.comparator.n_rows == 20
+    assert result.comparator.value == best.value
+    fixed = sample_losses(best.decision, X[rows], y[rows]).reshape(5, 4).mean(axis=1)
+    run = result.methods[0]
+    expected = np.cumsum(run.losses[0] - fixed)
+    np.testing.assert_allclose(run.regret[0], expected, rtol=1e-11, atol=1e-13)
+    # No method here draws anything itself, and all trials send the same batches.
+    np.testing.assert_array_equal(run.losses[0], run.losses[1])
+
+
+def test_adversarial_comparator_is_for_all_rows_when_all_are_played(data):
+    result = compare(
+        data, setting="adversarial", methods=["osfw"], rounds=12, batch_size=4, trials=1
+    )
+    assert result.comparator.n_rows == 48
+
+
+def test_float32_learns_in_float32_and_is_judged_in_float64(data, result):
+    single = compare(
+        data,
+        rounds=ROUNDS,
+        batch_size=BATCH,
+        radius=RADIUS,
+        trials=TRIALS,
+        seed=SEED,
+        dtype="float32",
+    )
+    assert single.dtype == "float32"
+    assert single.comparator.value == result.comparator.value
+    for one, two in zip(single.methods, result.methods, strict=True):
+        np.testing.assert_allclose(one.losses, two.losses, rtol=2e-5)
+        assert not np.array_equal(one.losses, two.losses)
+
+
+def test_schedules_reach_the_learners(data):
+    X, y = data
+    step, momentum = fw.power_schedule(0.5, 1.0), fw.power_schedule(1.0, 0.5)
+    result = compare(
+        data,
+        methods=["orgfw"],
+        rounds=ROUNDS,
+        batch_size=BATCH,
+        radius=RADIUS,
+        trials=1,
+        step=step,
+        momentum=momentum,
+    )
+    problem = fw.SoftmaxRegression(n_features=X.shape[1], n_classes=3)
+    ball = fw.RowL1Ball(shape=(3, X.shape[1]), radius=RADIUS)
+    stream = fw.iid_stream(X, y, batch_size=BATCH, rounds=ROUNDS, seed=0)
+    again = fw.ORGFW(problem, ball, step=step, momentum=momentum).run(stream)
+    np.testing.assert_array_equal(result.methods[0].losses[0], again.losses)
+
+
+def test_accepts_a_dataset_and_a_path(tmp_path, data):
+    X, y = data
+    np.savez(tmp_path / "blobs.npz", X=X, y=y)
+    options = {"rounds": 3, "batch_size": 4, "trials": 1, "methods": ["orgfw"]}
+    by_path = compare(tmp_path / "blobs.npz", **options)
+    by_name = compare(str(tmp_path / "blobs.npz"), **options)
+    as_dataset = compare(fw.Dataset(X, y), **options)
+    assert by_path.data == by_name.data == str(tmp_path / "blobs.npz")
+    assert as_dataset.data == "data"
+    for other in (by_name, as_dataset):
+        np.testing.assert_array_equal(by_path.methods[0].regret, other.methods[0].regret)
+
+
+def test_defaults_fit_the_size_of_unknown_data(data):
+    X, y = data
+    few = compare((X[:30], y[:30]), setting="adversarial", trials=1, methods=["osfw"])
+    assert (few.rounds, few.batch_size, few.radius) == (30, 1, 8.0)
+    assert few.comparator.n_rows == 30
+
+
+def test_progress_counts_every_step(data):
+    seen = []
+    compare(data, rounds=2, batch_size=2, trials=2, progress=lambda *step: seen.append(step))
+    assert [done for done, _, _ in seen] == [0, 1, 2, 3, 4, 5]
+    assert {total for _, total, _ in seen} == {5}
+    assert [what for _, _, what in seen] == [
+        "comparator",
+        "ORGFW, trial 1",
+        "OSFW, trial 1",
+        "ORGFW, trial 2",
+        "OSFW, trial 2",
+        "done",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"setting": "stochastik"}, ValueError, "did you mean 'stochastic'"),
+        ({"methods": ["ogrfw"]}, ValueError, "did you mean 'orgfw'"),
+        ({"methods": ["adam"]}, ValueError, "unknown method 'adam'; known: orgfw"),
+        ({"methods": []}, ValueError, "methods: none given"),
+        ({"methods": ["orgfw", "ORGFW"]}, ValueError, "'orgfw' is given twice"),
+        ({"rounds": 0}, ValueError, "rounds"),
+        ({"rounds": 2.5}, TypeError, "rounds"),
+        ({"rounds": 10**15}, MemoryError, "rounds: the curves"),
+        ({"rounds": 10**30}, MemoryError, "rounds: the curves"),
+        ({"batch_size": -1}, ValueError, "batch_size"),
+        ({"radius": math.nan}, ValueError, "radius"),
+        ({"radius": "8"}, TypeError, "radius"),
+        ({"trials": 0}, ValueError, "trials"),
+        ({"seed": -1}, ValueError, "seed"),
+        ({"seed": True}, TypeError, "seed"),
+        ({"dtype": "int8"}, ValueError, "float64 or float32"),
+        ({"preset": "mnist"}, ValueError, "did you mean 'mnist-stochastic'"),
+        ({"tol": 0.0}, ValueError, "tol"),
+        ({"setting": "adversarial", "rounds": 7, "batch_size": 7}, ValueError, "rounds"),
+    ],
+)
+def test_bad_arguments_are_named(data, options, error, message):
+    with pytest.raises(error, match=message):
+        compare(data, **options)
+
+
+def test_one_class_is_refused():
+    with pytest.raises(ValueError, match="at least two classes"):
+        compare((np.ones((3, 2)), [0, 0, 0]))
+
+
+@pytest.mark.parametrize(
+    ("preset", "step", "momentum"),
+    [
+        ("theory", None, None),
+        ("mnist-stochastic", (1.0, 1.0), (1.0, 2 / 3)),
+        ("cifar10-stochastic", (0.1, 2 / 3), (1.0, 1 / 2)),
+    ],
+)
+def test_presets_reach_the_learners(data, preset, step, momentum):
+    X, y = data
+    options = {"methods": ["osfw"], "rounds": ROUNDS, "batch_size": BATCH, "radius": RADIUS}
+    result = compare(data, trials=1, preset=preset, **options)
+    problem = fw.SoftmaxRegression(n_features=X.shape[1], n_classes=3)
+    ball = fw.RowL1Ball(shape=(3, X.shape[1]), radius=RADIUS)
+    stream = fw.iid_stream(X, y, batch_size=BATCH, rounds=ROUNDS, seed=0)
+    schedules = {}
+    if step is not None:
+        schedules["step"] = fw.power_schedule(*step)
+    if momentum is not None:
+        schedules["momentum"] = fw.power_schedule(*momentum)
+    again = fw.OSFW(problem, ball, **schedules).run(stream)
+    np.testing.assert_array_equal(result.methods[0].losses[0], again.losses)
+    assert result.preset == preset
+
+
+def test_presets_are_sound():
+    for preset in PRESETS.values():
+        for name in preset:
+            assert find_methods([name])[0].name == name
+    assert default_preset("cifar10", "stochastic") == "cifar10-stochastic"
+    assert default_preset("my.npz", "stochastic") == "theory"
+    assert default_preset("mnist", "adversarial") in PRESETS
+
+
+# --- table of methods -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["orgfw", "ORGFW", "Or-Gfw", "or_gfw", " orgfw "])
+def test_method_names_are_understood_loosely(name):
+    assert find_methods([name])[0].learner == "ORGFW"
+
+
+def test_table_of_methods_is_sound():
+    names = [name for method in METHODS for name in (method.name, *method.aliases)]
+    assert len(set(names)) == len(names)
+    for method in METHODS:
+        assert hasattr(fw, method.learner)
+        for name in (method.name, method.label, *method.aliases):
+            assert find_methods([name]) == (method,)
+    for setting in ("stochastic", "adversarial"):
+        assert default_methods(setting)
+
+
+# --- table ------------------------------------------------------------------------------------
+
+
+def test_table_shows_every_method(result):
+    lines = format_table(result).splitlines()
+    header = next(i for i, line in enumerate(lines) if line.startswith("method"))
+    assert lines[header].split("  ")[0].strip() == "method"
+    for column in ("regret (nats)", "ms/round", "suboptimality", "nonzeros"):
+        assert column in lines[header]
+    body = lines[header + 2 : header + 2 + len(result.methods)]
+    assert {len(line) for line in lines[header : header + 2 + len(result.methods)]} == {
+        len(lines[header])
+    }
+    for line, run in zip(body, result.methods, strict=True):
+        label, mean, sign, error, ms, suboptimality, nonzeros = line.split()
+        assert label == run.method.label
+        assert sign == "+-"
+        final = run.final_regret
+        assert float(mean) == pytest.approx(final.mean(), abs=0.51 * 10.0 ** -_decimals(mean))
+        assert float(error) == pytest.approx(
+            final.std(ddof=1) / math.sqrt(TRIALS), abs=0.51 * 10.0 ** -_decimals(error)
+        )
+        assert float(ms) == pytest.approx(run.ms_per_round, rel=1e-2)
+        assert float(suboptimality) == pytest.approx(run.suboptimality.mean(), rel=1e-2)
+        assert float(nonzeros) == pytest.approx(run.nonzeros.mean(), abs=0.051)
+    assert "comparator: best fixed decision for all 48 training rows" in lines[-2]
+    assert f"{result.comparator.relative_gap:.1e}" in lines[-2]
+    difference = result.methods[1].final_regret - result.methods[0].final_regret
+    mean, error = lines[-1].rpartition("OSFW ")[2].split(" +- ")
+    assert float(mean) == pytest.approx(difference.mean(), abs=0.51 * 10.0 ** -_decimals(mean))
+    assert float(error) == pytest.approx(
+        standard_error(difference), abs=0.51 * 10.0 ** -_decimals(error)
+    )
+
+
+def _decimals(text):
+    return len(text.partition(".")[2])
+
+
+def test_one_trial_has_no_standard_error(data):
+    result = compare(data, rounds=2, batch_size=2, trials=1)
+    table = format_table(result)
+    assert "+-" not in table
+    assert "nan" not in table
+    assert "1 trial of 2 rounds" in table
+
+
+def test_standard_error():
+    assert math.isnan(standard_error([3.0]))
+    assert standard_error([0.1, 0.1, 0.1]) == 0.0
+    assert standard_error([1.0, 2.0, 3.0]) == pytest.approx(1 / math.sqrt(3), rel=1e-15)
+
+
+# --- files ------------------------------------------------------------------------------------
+
+
+def test_regret_csv_holds_the_curves_bit_for_bit(tmp_path, result):
+    path = tmp_path / "regret.csv"
+    write_regret_csv(result, path)
+    with path.open(newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    assert tuple(rows[0]) == REGRET_COLUMNS
+    assert ",".join(REGRET_COLUMNS) == "trial,method,round,loss,regret,seconds"
+    assert len(rows) == TRIALS * len(result.methods) * ROUNDS
+    by_key = {(int(r["trial"]), r["method"], int(r["round"])): r for r in rows}
+    assert len(by_key) == len(rows)
+    for run in result.methods:
+        for trial in range(TRIALS):
+            for t in range(ROUNDS):
+                row = by_key[trial + 1, run.method.name, t + 1]
+                assert float(row["loss"]) == run.losses[trial, t]
+                assert float(row["regret"]) == run.regret[trial, t]
+                assert float(row["seconds"]) == run.seconds[trial, t]
+    assert b"\r" not in path.read_bytes()
+
+
+def test_summary_csv_agrees_with_the_curves(tmp_path, result):
+    path = tmp_path / "summary.csv"
+    write_summary_csv(result, path)
+    with path.open(newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    assert tuple(rows[0]) == SUMMARY_COLUMNS
+    assert [row["method"] for row in rows] == [run.method.name for run in result.methods]
+    for row, run in zip(rows, result.methods, strict=True):
+        assert float(row["regret"]) == run.regret[:, -1].mean()
+        assert float(row["regret_standard_error"]) == standard_error(run.regret[:, -1])
+        assert float(row["ms_per_round"]) == run.ms_per_round
+        assert int(row["rounds"]) == ROUNDS
+        assert int(row["seed"]) == SEED
+        assert float(row["comparator_loss"]) == result.comparator.value
+
+
+def test_summary_csv_of_one_trial_leaves_the_error_empty(tmp_path, data):
+    write_summary_csv(compare(data, rounds=2, batch_size=2, trials=1), tmp_path / "s.csv")
+    with (tmp_path / "s.csv").open(newline="") as handle:
+        assert {row["regret_standard_error"] for row in csv.DictReader(handle)} == {""}
+
+
+def test_a_write_that_fails_midway_leaves_the_old_file(tmp_path, result, monkeypatch):
+    path = tmp_path / "regret.csv"
+    path.write_text("old")
+
+    class Failing:
+        def __init__(self, handle, **options):
+            self.handle = handle
+
+        def writerow(self, row):
+            self.handle.write("half a file")
+
+        def writerows(self, rows):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(report_module.csv, "writer", Failing)
+    with pytest.raises(OSError, match="No space left"):
+        write_regret_csv(result, path)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["regret.csv"]
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_atomic_write_removes_what_it_began(tmp_path, error):
+    def half():
+        with atomic_write(tmp_path / "a") as handle:
+            handle.write("half")
+            handle.flush()
+            assert len(os.listdir(tmp_path)) == 1
+            raise error
+
+    with pytest.raises(error):
+        half()
+    assert os.listdir(tmp_path) == []
+
+
+def test_atomic_write_shows_nothing_before_the_end(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("old")
+    with atomic_write(path, binary=True) as handle:
+        handle.write(b"new")
+        handle.flush()
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permission bits are those of POSIX")
+def test_atomic_write_gives_the_usual_permissions(tmp_path):
+    (tmp_path / "plain").write_text("")
+    with atomic_write(tmp_path / "ours"):
+        pass
+    modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "ours")}
+    assert len(modes) == 1
+
+
+def test_prepare_folder_makes_and_takes_away(tmp_path):
+    folder = tmp_path / "a" / "b"
+    made = prepare_folder(folder, ("x",))
+    assert made == [folder, folder.parent]
+    assert os.listdir(folder) == []
+    remove_empty(made)
+    assert os.listdir(tmp_path) == []
+
+
+def test_prepare_folder_refuses(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    (tmp_path / "x").mkdir()
+    for folder in (file, file / "below"):
+        with pytest.raises(OSError):  # noqa: PT011 - the system words it
+            prepare_folder(folder, ("x",))
+    with pytest.raises(IsADirectoryError):
+        prepare_folder(tmp_path, ("x",))
+    assert sorted(os.listdir(tmp_path)) == ["file", "x"]
+
+
+# --- picture ----------------------------------------------------------------------------------
+
+
+def test_figure_names_axes_units_and_methods(result):
+    figure = regret_figure(result)
+    by_round, by_time = figure.axes
+    assert by_round.get_xlabel() == "round"
+    assert "nats" in by_round.get_ylabel()
+    assert "(ms)" in by_time.get_xlabel()
+    assert "nats per round" in by_time.get_ylabel()
+    legend = by_round.get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["ORGFW", "OSFW"]
+    for axes in figure.axes:
+        assert len(axes.collections) == 2  # a band each
+        styles = {(line.get_linestyle(), line.get_marker()) for line in axes.get_lines()}
+        assert len(styles) == 2
+    for line, run in zip(by_round.get_lines(), result.methods, strict=True):
+        np.testing.assert_array_equal(line.get_xdata(), np.arange(1, ROUNDS + 1))
+        np.testing.assert_array_equal(line.get_ydata(), run.regret.mean(axis=0))
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_figure_of_very_short_runs(tmp_path, data, rounds):
+    X, y = data
+    np.savez(tmp_path / "odd $name_.npz", X=X, y=y)
+    result = compare(tmp_path / "odd $name_.npz", rounds=rounds, batch_size=2, trials=1)
+    write_regret_png(result, tmp_path / "a.png")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_figure_needs_no_pyplot(tmp_path, result):
+    before = "matplotlib.pyplot" in sys.modules
+    write_regret_png(result, Path(tmp_path) / "a.png")
+    assert ("matplotlib.pyplot" in sys.modules) == before
