@@ -336,11 +336,16 @@ class OnlineLearner(ABC):
         if self._dtype is None:
             raise ValueError("it has a state but no dtype")
         engine = self._open(self._dtype)
+        # Names of arrays whose first axis grows with the rounds, where an engine has any.
+        growing: frozenset[str] = getattr(engine, "growing", frozenset())
         for name, own in engine.arrays().items():
             if name not in arrays:
                 raise ValueError(f"its state lacks {name!r}")
             found = arrays[name]
-            if found.shape != own.shape or found.dtype != own.dtype:
+            fits = found.shape == own.shape
+            if name in growing:
+                fits = found.ndim == own.ndim and found.shape[1:] == own.shape[1:]
+            if not fits or found.dtype != own.dtype:
                 raise ValueError(f"its state {name!r} does not fit: {found.dtype} {found.shape}")
         engine.restore(arrays)
         self._engine = engine
