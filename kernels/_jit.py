@@ -45,7 +45,10 @@ def _cache(dispatcher: Any) -> None:
     """Turn on the disk cache, stamped with the digest of all kernels."""
     try:
         dispatcher.enable_caching()
-        dispatcher._cache._cache_file._source_stamp = _DIGEST
+        file = dispatcher._cache._cache_file
+        if not hasattr(file, "_source_stamp"):
+            raise AttributeError("no place for the stamp")
+        file._source_stamp = _DIGEST
     except (RuntimeError, AttributeError):
         # No writable folder, or another numba inside: better no cache than a stale one.
         dispatcher._cache = numba.core.caching.NullCache()
