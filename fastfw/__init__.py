@@ -11,9 +11,19 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "FTPL": "base_learners",
+    "OGD": "base_learners",
+    "RFTL": "base_learners",
+    "BaseLearner": "base_learners",
+    "LinearLearner": "base_learners",
+    "MORGFW": "learners.morgfw",
+    "MetaFrankWolfe": "learners.meta_frank_wolfe",
+    "OAW": "learners.oaw",
+    "OFW": "learners.ofw",
     "ORGFW": "learners.orgfw",
     "OSFW": "learners.osfw",
     "OnlineLearner": "learners._base",
+    "RegularizedOFW": "learners.regularized_ofw",
     "Round": "learners._base",
     "RunResult": "learners._base",
     "RowL1Ball": "sets",
@@ -40,11 +50,21 @@ if TYPE_CHECKING:
     from fastfw import experiments as experiments
     from fastfw import kernels as kernels
     from fastfw import theory as theory
+    from fastfw.base_learners import FTPL as FTPL
+    from fastfw.base_learners import OGD as OGD
+    from fastfw.base_learners import RFTL as RFTL
+    from fastfw.base_learners import BaseLearner as BaseLearner
+    from fastfw.base_learners import LinearLearner as LinearLearner
     from fastfw.learners._base import OnlineLearner as OnlineLearner
     from fastfw.learners._base import Round as Round
     from fastfw.learners._base import RunResult as RunResult
+    from fastfw.learners.meta_frank_wolfe import MetaFrankWolfe as MetaFrankWolfe
+    from fastfw.learners.morgfw import MORGFW as MORGFW
+    from fastfw.learners.oaw import OAW as OAW
+    from fastfw.learners.ofw import OFW as OFW
     from fastfw.learners.orgfw import ORGFW as ORGFW
     from fastfw.learners.osfw import OSFW as OSFW
+    from fastfw.learners.regularized_ofw import RegularizedOFW as RegularizedOFW
     from fastfw.problems import SoftmaxRegression as SoftmaxRegression
     from fastfw.regret import BestDecision as BestDecision
     from fastfw.regret import RegretCurve as RegretCurve

@@ -55,7 +55,8 @@ class StepsEngine:
 
     def observe(self, t: int, batch: Any) -> float:
         """Play a round; the state changes only if all of it went well."""
-        loss, changes = self._step(t, batch, self.state)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is found and refused
+            loss, changes = self._step(t, batch, self.state)
         loss = float(loss)
         if not np.isfinite(loss):
             raise FloatingPointError(

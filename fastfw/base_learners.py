@@ -1,0 +1,491 @@
+"""Base learners: online linear optimisation on a convex set.
+
+Each round a learner plays a point x of the set, sees a direction d and suffers ⟨d, x⟩. `FTPL`,
+`OGD` and `RFTL` describe such a method; ``.on(set, rounds=T)`` makes a learner that plays by it.
+`MORGFW` and `MetaFrankWolfe` run K of them side by side and take the description as ``base``.
+
+A method is three functions without state: of the memory before any direction, of the answer a
+memory gives, and of the memory after a direction. What changes from round to round is one array
+of the set's shape, so that a learner can be copied, saved and taken back for free.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw._checks import FloatArray, float_dtype, positive_float, positive_int
+from fastfw._checks import seed as checked_seed
+from fastfw.learners._base import _start
+from fastfw.schedules import PowerSchedule
+
+__all__ = ["FTPL", "OGD", "RFTL", "BaseLearner", "LinearLearner", "Turn"]
+
+_NOISES = ("uniform", "gaussian", "exponential", "gumbel")
+
+
+class Turn(NamedTuple):
+    """Where a base learner stands.
+
+    Attributes
+    ----------
+    t : int
+        Number of the round.
+    first : int
+        The round it began in; it has seen t - first directions.
+    rounds : int
+        The horizon T its constants are chosen for.
+    k : int
+        Its number among the base learners of a meta learner; 1 on its own.
+    seed : int
+        Of its draws, 64 bits.
+    """
+
+    t: int
+    first: int
+    rounds: int
+    k: int
+    seed: int
+
+
+def seed_bits(seed: int | tuple[int, ...]) -> int:
+    """64 bits from a seed that may be a sequence, the same everywhere."""
+    return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
+
+
+class BaseLearner(ABC):
+    """Description of a method for online linear optimisation; subclass it for your own.
+
+    A subclass gives `first`, `answer` and `remember`, functions without side effects.
+    """
+
+    #: Calls of the linear minimisation oracle per answer.
+    lmo_calls: ClassVar[int] = 0
+
+    def check(self, set: Any) -> None:
+        """Raise TypeError if the method cannot play on this set."""
+        missing = [a for a in ("shape", "lmo", "diameter") if not hasattr(set, a)]
+        if missing:
+            raise TypeError(
+                f"set must have shape, lmo, diameter, but a {type(set).__name__} has no "
+                f"{', '.join(missing)}"
+            )
+
+    @abstractmethod
+    def first(self, set: Any, start: FloatArray) -> FloatArray:
+        """Memory before any direction; its dtype is the one of `start`."""
+
+    @abstractmethod
+    def answer(self, set: Any, memory: FloatArray, turn: Turn) -> FloatArray:
+        """Point to play, of the memory's dtype."""
+
+    @abstractmethod
+    def remember(
+        self, set: Any, memory: FloatArray, direction: FloatArray, turn: Turn
+    ) -> FloatArray:
+        """Memory after the direction of this turn, as a new array."""
+
+    def on(
+        self,
+        set: Any,
+        *,
+        rounds: int,
+        seed: int | tuple[int, ...] = 0,
+        start: npt.ArrayLike | None = None,
+        dtype: npt.DTypeLike = np.float64,
+    ) -> LinearLearner:
+        """Return a learner that plays by this method.
+
+        Parameters
+        ----------
+        set : object
+            Feasible set: `RowL1Ball`, or any object with ``shape``, ``lmo(direction)`` and
+            ``diameter``; for `OGD` and `RFTL` also ``project(x)``.
+        rounds : int
+            T, which the method's constants depend on. Later rounds may be played too, with the
+            same constants.
+        seed : int or tuple of int
+            Of the method's draws.
+        start : array_like, optional
+            Where `OGD` begins. By default zeros, or a vertex where zeros are not feasible.
+        dtype : {float64, float32}
+            Of memory and answers.
+
+        Returns
+        -------
+        LinearLearner
+            In round 1.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument cannot be used; the message names it.
+        """
+        self.check(set)
+        memory = self.first(set, _start(set, start).astype(float_dtype(dtype)))
+        turn = Turn(1, 1, positive_int(rounds, "rounds"), 1, seed_bits(checked_seed(seed)))
+        return LinearLearner(self, set, memory, turn)
+
+
+class LinearLearner:
+    """A base learner at play; made by ``FTPL(...).on(set, rounds=T)`` and the like.
+
+    Examples
+    --------
+    >>> import fastfw as fw
+    >>> learner = fw.FTPL(scale=50.0).on(fw.RowL1Ball((2, 3), radius=1.0), rounds=100, seed=0)
+    >>> for _ in range(20):
+    ...     x = learner.play()
+    ...     learner.observe([[0.0, 1.0, 0.0], [0.0, 0.0, -1.0]])
+    >>> learner.play()
+    array([[ 0., -1.,  0.],
+           [ 0.,  0.,  1.]])
+    """
+
+    def __init__(self, method: BaseLearner, set: Any, memory: FloatArray, turn: Turn) -> None:
+        self._method = method
+        self._set = set
+        self._memory = memory
+        self._turn = turn
+        self._played: FloatArray | None = None
+
+    @property
+    def method(self) -> BaseLearner:
+        """The description it plays by."""
+        return self._method
+
+    @property
+    def set(self) -> Any:
+        """The feasible set."""
+        return self._set
+
+    @property
+    def t(self) -> int:
+        """Number of the current round, 1 at first."""
+        return self._turn.t
+
+    def play(self) -> FloatArray:
+        """Return this round's point, a read-only array of the set's shape."""
+        if self._played is None:
+            played = self._method.answer(self._set, self._memory, self._turn).view()
+            played.flags.writeable = False
+            self._played = played
+        return self._played
+
+    def observe(self, direction: npt.ArrayLike) -> None:
+        """Receive the linear loss ⟨direction, ·⟩ of this round.
+
+        Parameters
+        ----------
+        direction : array_like, shape of the set
+            Finite numbers; not changed and not kept.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it is not such an array.
+        FloatingPointError
+            If the memory would not be finite. In every case the learner is as before.
+        """
+        given = np.asarray(direction)
+        if given.dtype.kind not in "fiub":
+            raise TypeError(f"direction must hold real numbers, but its dtype is {given.dtype}")
+        if given.shape != tuple(self._set.shape):
+            raise ValueError(
+                f"direction must have shape {tuple(self._set.shape)}, but it has {given.shape}"
+            )
+        d = given.astype(self._memory.dtype)
+        if not np.isfinite(d).all():
+            raise ValueError("direction must be finite, but it holds NaN or infinity")
+        with np.errstate(over="ignore"):
+            memory = self._method.remember(self._set, self._memory, d, self._turn)
+        if not np.isfinite(memory).all():
+            raise FloatingPointError(
+                f"round {self.t}: the sum of the directions overflowed; rescale them"
+            )
+        self._memory = memory
+        self._turn = self._turn._replace(t=self._turn.t + 1)
+        self._played = None
+
+    def __repr__(self) -> str:
+        return f"<LinearLearner in round {self.t}: {self._method!r} over {self._set!r}>"
+
+
+@dataclass(frozen=True)
+class FTPL(BaseLearner):
+    r"""Follow the perturbed leader.
+
+    .. math::
+
+        x_t = \operatorname{argmin}_{v \in M}
+        \Big\langle \frac{c}{\sqrt T} \sum_{\tau < t} d_\tau + n_t, v \Big\rangle
+
+    Parameters
+    ----------
+    scale : float
+        c > 0. It has the unit of one over a direction: theory's value for directions of l1 norm at
+        most A and losses of magnitude at most R on a set of l1 diameter D is √(D / (R A)).
+    noise : {"uniform", "gaussian", "exponential", "gumbel"}
+        Distribution of the independent entries of n_t: uniform on [-1/2, 1/2), standard gaussian,
+        one-sided standard exponential, standard Gumbel.
+    fresh : bool
+        Whether noise is drawn anew in every round (default) or once, in the first.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument cannot be used.
+
+    Notes
+    -----
+    One call of the oracle per round and no projection. Noise is a pure function of
+    (seed, round, k, entry), see `perturbation`. In expectation over uniform noise the regret is at
+    most (c R A + D / c) √T.
+
+    References
+    ----------
+    Kalai, Vempala, "Efficient algorithms for online decision problems", JCSS 71, 2005, Theorem 1.1.
+
+    Examples
+    --------
+    >>> import fastfw as fw
+    >>> fw.FTPL(scale=100.0)
+    FTPL(scale=100.0, noise='uniform', fresh=True)
+    """
+
+    scale: float = 1.0
+    noise: str = "uniform"
+    fresh: bool = True
+
+    lmo_calls: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        """Check the arguments."""
+        object.__setattr__(self, "scale", positive_float(self.scale, "scale"))
+        if self.noise not in _NOISES:
+            raise ValueError(f"noise must be one of {', '.join(_NOISES)}, but it is {self.noise!r}")
+        if not isinstance(self.fresh, bool | np.bool_):
+            raise TypeError(f"fresh must be True or False, but it is {self.fresh!r}")
+        object.__setattr__(self, "fresh", bool(self.fresh))
+
+    @property
+    def kind(self) -> int:
+        """Number of the noise's distribution in the kernels."""
+        return _NOISES.index(self.noise)
+
+    def rate(self, rounds: int) -> float:
+        """Return c / √T, the weight of the sum of directions."""
+        return self.scale / math.sqrt(rounds)
+
+    def perturbation(
+        self, shape: tuple[int, ...], *, t: int, k: int = 1, seed: int | tuple[int, ...] = 0
+    ) -> npt.NDArray[np.float64]:
+        """Return the noise n_t of base learner k for a seed, as a new array of this shape.
+
+        With ``fresh=False`` the noise of all rounds is that of the round the learner began in: give
+        its number as `t`.
+        """
+        return self._draw(shape, t, k, seed_bits(checked_seed(seed)))
+
+    def _draw(self, shape: tuple[int, ...], t: int, k: int, bits: int) -> npt.NDArray[np.float64]:
+        from fastfw.kernels import ftpl
+
+        noise = np.empty(shape)
+        ftpl.draw(self.kind, np.uint64(bits), t, k, noise.reshape(-1))
+        return noise
+
+    def first(self, set: Any, start: FloatArray) -> FloatArray:
+        """Zeros: the sum of no directions."""
+        return np.zeros_like(start)
+
+    def answer(self, set: Any, memory: FloatArray, turn: Turn) -> FloatArray:
+        """Vertex for the perturbed sum; the perturbation is added in float64."""
+        drawn = self._draw(memory.shape, turn.t if self.fresh else turn.first, turn.k, turn.seed)
+        drawn += self.rate(turn.rounds) * memory.astype(np.float64)
+        return np.asarray(set.lmo(drawn), dtype=memory.dtype)
+
+    def remember(
+        self, set: Any, memory: FloatArray, direction: FloatArray, turn: Turn
+    ) -> FloatArray:
+        """Add to the sum of the directions."""
+        return memory + direction
+
+
+@dataclass(frozen=True)
+class _Projecting(BaseLearner):
+    """What `OGD` and `RFTL` share."""
+
+    step: float | Callable[[int], float] | None = None
+    gradient_bound: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the arguments."""
+        if self.step is not None and not callable(self.step):
+            object.__setattr__(self, "step", positive_float(self.step, "step"))
+        bound = positive_float(self.gradient_bound, "gradient_bound")
+        object.__setattr__(self, "gradient_bound", bound)
+
+    def check(self, set: Any) -> None:
+        """Raise TypeError if the set has no projection."""
+        super().check(set)
+        if not hasattr(set, "project"):
+            raise TypeError(
+                f"{type(self).__name__} needs a set with project(x), which a "
+                f"{type(set).__name__} has not; FTPL does without"
+            )
+
+    def _gamma(self, set: Any, i: int, horizon: int) -> float:
+        """Step i = 1, 2, ...; without a schedule D / (G √horizon)."""
+        if self.step is None:
+            return float(set.diameter) / (self.gradient_bound * math.sqrt(horizon))
+        if callable(self.step):
+            return positive_float(self.step(i), f"step in round {i}")
+        return self.step
+
+
+@dataclass(frozen=True)
+class OGD(_Projecting):
+    r"""Online gradient descent.
+
+    .. math:: x_{t+1} = P_M(x_t - \gamma_t d_t)
+
+    Parameters
+    ----------
+    step : float or callable, optional
+        gamma_t > 0, t = 1, 2, ...; unlike a Frank-Wolfe step it may exceed 1. By default
+        D / (G √t) with D the set's diameter: regret at most (3/2) D G √T.
+    gradient_bound : float
+        G, a bound on the directions' Euclidean norm; used by the default step only.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument cannot be used.
+
+    Notes
+    -----
+    Needs the set's projection ``project(x)``.
+
+    References
+    ----------
+    Zinkevich, "Online convex programming and generalized infinitesimal gradient ascent", ICML 2003.
+
+    Examples
+    --------
+    >>> import fastfw as fw
+    >>> learner = fw.OGD(step=0.5).on(fw.RowL1Ball((1, 2), radius=1.0), rounds=10)
+    >>> learner.observe([[1.0, 0.0]])
+    >>> learner.play()
+    array([[-0.5,  0. ]])
+    """
+
+    def first(self, set: Any, start: FloatArray) -> FloatArray:
+        """Point to begin at."""
+        return start
+
+    def answer(self, set: Any, memory: FloatArray, turn: Turn) -> FloatArray:
+        """Return the memory itself, the current point."""
+        return memory
+
+    def remember(
+        self, set: Any, memory: FloatArray, direction: FloatArray, turn: Turn
+    ) -> FloatArray:
+        """Step against the direction and project."""
+        i = turn.t - turn.first + 1
+        moved = memory - self._gamma(set, i, i) * direction
+        return np.asarray(set.project(moved), dtype=memory.dtype)
+
+
+@dataclass(frozen=True)
+class RFTL(_Projecting):
+    r"""Regularised follow the leader, with half the squared Euclidean norm.
+
+    .. math::
+
+        x_t = \operatorname{argmin}_{x \in M} \gamma \sum_{\tau < t} \langle d_\tau, x \rangle
+        + \tfrac12 \|x\|^2 = P_M\Big(-\gamma \sum_{\tau < t} d_\tau\Big)
+
+    Parameters
+    ----------
+    step : float or callable, optional
+        gamma > 0. A callable is read as gamma_i once i directions have been seen. By default
+        D / (G √T) with D the set's diameter: regret at most (3/2) D G √T.
+    gradient_bound : float
+        G, a bound on the directions' Euclidean norm; used by the default step only.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument cannot be used.
+
+    Notes
+    -----
+    Needs the set's projection ``project(x)``.
+
+    References
+    ----------
+    Shalev-Shwartz, Singer, "A primal-dual perspective of online learning algorithms", Machine
+    Learning 69, 2007.
+
+    Examples
+    --------
+    >>> import fastfw as fw
+    >>> learner = fw.RFTL(step=0.5).on(fw.RowL1Ball((1, 2), radius=1.0), rounds=10)
+    >>> learner.observe([[1.0, 0.0]])
+    >>> learner.play()
+    array([[-0.5,  0. ]])
+    """
+
+    def first(self, set: Any, start: FloatArray) -> FloatArray:
+        """Zeros: the sum of no directions."""
+        return np.zeros_like(start)
+
+    def answer(self, set: Any, memory: FloatArray, turn: Turn) -> FloatArray:
+        """Projection of the scaled sum; of zeros before any direction."""
+        seen = turn.t - turn.first
+        gamma = self._gamma(set, seen, turn.rounds) if seen else 0.0
+        # 0 - ..., so that zeros stay +0
+        return np.asarray(set.project(0.0 - gamma * memory), dtype=memory.dtype)
+
+    def remember(
+        self, set: Any, memory: FloatArray, direction: FloatArray, turn: Turn
+    ) -> FloatArray:
+        """Add to the sum of the directions."""
+        return memory + direction
+
+
+def to_json(base: BaseLearner) -> dict[str, Any] | None:
+    """Describe a base learner of this module; None for somebody's own."""
+    if type(base) is FTPL:
+        return {"name": "FTPL", "scale": base.scale, "noise": base.noise, "fresh": base.fresh}
+    if type(base) is OGD or type(base) is RFTL:
+        step: Any = base.step
+        if isinstance(step, PowerSchedule):
+            step = {"c": step.c, "e": step.e}
+        elif callable(step):
+            return None
+        return {"name": type(base).__name__, "step": step, "gradient_bound": base.gradient_bound}
+    return None
+
+
+def from_json(described: dict[str, Any] | None) -> BaseLearner:
+    """Make the base learner that `to_json` described, checking every number."""
+    if described is None:
+        raise ValueError("its base is not saved; give base=... again")
+    given = dict(described)
+    name = given.pop("name")
+    known: dict[str, Any] = {"FTPL": FTPL, "OGD": OGD, "RFTL": RFTL}
+    if name not in known:
+        raise ValueError(f"its base is unknown: {name!r}")
+    if isinstance(given.get("step"), dict):
+        from fastfw.schedules import power_schedule
+
+        given["step"] = power_schedule(**given["step"])
+    base: BaseLearner = known[name](**given)
+    return base

@@ -1,0 +1,234 @@
+"""What MORGFW and MetaFrankWolfe share: base learners, inner steps, sub-batches, epochs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw import base_learners
+from fastfw._checks import FloatArray, IndexArray, batch_parts, positive_int
+from fastfw.base_learners import FTPL, BaseLearner, Turn
+from fastfw.learners._base import OnlineLearner
+from fastfw.learners._engines import Engine, on_row_l1_ball
+from fastfw.streams import Batch, Dataset
+
+__all__ = ["Epoch", "MetaLearner"]
+
+
+class Epoch(NamedTuple):
+    """Rounds first, ..., first + rounds - 1, played with the same K base learners."""
+
+    first: int
+    rounds: int
+    inner_steps: int
+
+
+class MetaLearner(OnlineLearner):
+    """Algorithm 2 up to its estimator; see `MORGFW` for the parameters."""
+
+    _needs_finite = True
+    #: Whether the estimator is the recursive one (MORGFW) or an average (Meta-Frank-Wolfe).
+    _recursive: ClassVar[bool]
+
+    def __init__(
+        self,
+        problem: Any,
+        set: Any,
+        *,
+        rounds: int | None,
+        inner_steps: int | None,
+        base: BaseLearner | None,
+        schedules: dict[str, object],
+        sub_batch_size: int | None,
+        start: npt.ArrayLike | None,
+        seed: int | tuple[int, ...],
+        engine: str,
+        dtype: npt.DTypeLike | None,
+    ) -> None:
+        self._horizon = None if rounds is None else positive_int(rounds, "rounds")
+        self._inner = None if inner_steps is None else positive_int(inner_steps, "inner_steps")
+        self._base = FTPL() if base is None else base
+        if not isinstance(self._base, BaseLearner):
+            raise TypeError(
+                "base must be FTPL(...), OGD(...), RFTL(...) or a BaseLearner of your own, "
+                f"but it is a {type(base).__name__}"
+            )
+        self._size = (
+            None if sub_batch_size is None else positive_int(sub_batch_size, "sub_batch_size")
+        )
+        super().__init__(
+            problem,
+            set,
+            schedules=schedules,
+            start=start,
+            seed=seed,
+            engine=engine,
+            dtype=dtype,
+        )
+        self._base.check(set)
+        self._bits = base_learners.seed_bits(self._seed)
+
+    @staticmethod
+    @abstractmethod
+    def _theory_inner_steps(rounds: int) -> int:
+        """K for an epoch of so many rounds."""
+
+    # ------------------------------------------------------------------ what users call
+
+    @property
+    def rounds(self) -> int | None:
+        """The horizon T, None for the doubling trick."""
+        return self._horizon
+
+    @property
+    def inner_steps(self) -> int:
+        """Number K of base learners and inner steps in the current round."""
+        return self._epoch(self._t).inner_steps
+
+    @property
+    def base(self) -> BaseLearner:
+        """The base learners' method."""
+        return self._base
+
+    @property
+    def sub_batch_size(self) -> int | None:
+        """Rows per sub-batch, None for the whole batch."""
+        return self._size
+
+    def sub_batch(self, t: int, k: int, batch_size: int) -> IndexArray:
+        """Return the positions, within the batch of round t, of the sub-batch of inner step k.
+
+        A pure function of the seed, t and k: drawn with replacement, the same whenever it is called
+        and whatever the engine.
+
+        Raises
+        ------
+        ValueError
+            If the learner takes whole batches.
+        """
+        if self._size is None:
+            raise ValueError("sub_batch_size is None: every inner step takes the whole batch")
+        from fastfw.kernels import counter
+
+        picked = np.empty(self._size, np.intp)
+        counter.draw_rows(np.uint64(self._bits), t, k, batch_size, picked)
+        return picked
+
+    # ------------------------------------------------------------------ rounds from oracle calls
+
+    def _epoch(self, t: int) -> Epoch:
+        """Return the epoch of round t: all rounds, or those of the doubling trick."""
+        if self._horizon is None:
+            n = 1 << (t.bit_length() - 1)  # epochs begin with rounds 1, 2, 4, ...
+            first = n
+        else:
+            n, first = self._horizon, 1
+        return Epoch(first, n, self._theory_inner_steps(n) if self._inner is None else self._inner)
+
+    def _turn(self, t: int, k: int) -> Turn:
+        epoch = self._epoch(t)
+        return Turn(t, epoch.first, epoch.rounds, k, self._bits)
+
+    def _first_state(self, start: FloatArray) -> dict[str, Any]:
+        return self._prepared(self._t, start, None)
+
+    def _prepared(self, t: int, start: FloatArray, memory: FloatArray | None) -> dict[str, Any]:
+        """Algorithm 2, lines 2-6 of round t: the inner points, the last of which is played."""
+        K = self._epoch(t).inner_steps
+        if memory is None:
+            memory = np.stack([self._base.first(self.set, start)] * K)
+        x = start
+        inner = [x]  # line 2
+        for k in range(1, K + 1):  # line 3
+            v = self._base.answer(self.set, memory[k - 1], self._turn(t, k))  # line 4
+            eta = self._schedule("step", k)
+            x = (1.0 - eta) * x + eta * v  # line 5
+            inner.append(x)
+        return {"x": x, "inner": np.stack(inner), "memory": memory}
+
+    def _fed(self, t: int, state: dict[str, Any], directions: list[FloatArray]) -> dict[str, Any]:
+        """Line 15, and lines 2-6 of the next round; a new epoch begins with new base learners."""
+        memory = None
+        if self._epoch(t + 1) == self._epoch(t):
+            pairs = enumerate(zip(state["memory"], directions, strict=True), start=1)
+            memory = np.stack(
+                [
+                    self._base.remember(self.set, m, np.asarray(d, m.dtype), self._turn(t, k))
+                    for k, (m, d) in pairs
+                ]
+            )
+        for part in (*directions, *(() if memory is None else memory)):
+            if not np.isfinite(part).all():
+                raise FloatingPointError(
+                    f"round {t}: the gradient estimate is not finite. "
+                    "The learner is as before this round"
+                )
+        return self._prepared(t + 1, state["inner"][0], memory)
+
+    def _gradient(self, x: FloatArray, batch: Any, picked: IndexArray | None) -> FloatArray:
+        """Gradient of the batch at x, or its estimate from a sub-batch."""
+        if picked is None:
+            return np.asarray(self.problem.gradient(x, batch))
+        gradient = np.asarray(self.problem.gradient(x, _part(batch, picked)))
+        if getattr(self.problem, "reduction", "mean") == "sum":
+            return gradient * (_batch_size(batch) / picked.size)
+        return gradient
+
+    def _picked(self, t: int, k: int, batch: Any) -> IndexArray | None:
+        return None if self._size is None else self.sub_batch(t, k, _batch_size(batch))
+
+    # ------------------------------------------------------------------ plumbing
+
+    def _can_fuse(self) -> bool:
+        return on_row_l1_ball(self.problem, self.set) and type(self._base) is FTPL
+
+    def _make_fused(self, start: FloatArray) -> Engine:
+        from fastfw.learners._meta_engine import FusedMeta
+
+        return FusedMeta(self, start)
+
+    def _coefficients(self, inner_steps: int) -> tuple[FloatArray, FloatArray]:
+        """Step and momentum of all inner steps."""
+        K = range(1, inner_steps + 1)
+        eta = np.array([self._schedule("step", k) for k in K])
+        return eta, np.array([self._schedule("momentum", k) for k in K])
+
+    def _evaluations(self, t: int, batch_size: int) -> int:
+        K = self._epoch(t).inner_steps
+        if self._size is None:
+            return K * batch_size
+        return K * self._size * (2 if self._recursive else 1)
+
+    def _lmo_calls(self, t: int) -> int:
+        return self._epoch(t).inner_steps * self._base.lmo_calls
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "rounds": self._horizon,
+            "inner_steps": self._inner,
+            "base": base_learners.to_json(self._base),
+            "sub_batch_size": self._size,
+        }
+
+    @classmethod
+    def _from_options(cls, options: dict[str, Any]) -> dict[str, Any]:
+        if "base" in options:
+            return {**options, "base": base_learners.from_json(options["base"])}
+        return options
+
+
+def _batch_size(batch: Any) -> int:
+    return len(batch) if isinstance(batch, Batch | Dataset) else len(batch_parts(batch)[1])
+
+
+def _part(batch: Any, picked: IndexArray) -> Any:
+    """Rows of a batch by their positions."""
+    if isinstance(batch, Batch):
+        return Batch(batch.data, batch.rows[picked])
+    if isinstance(batch, Dataset):
+        return Batch(batch, picked)
+    X, y = batch_parts(batch)
+    return np.asarray(X)[picked], np.asarray(y)[picked]

@@ -1,0 +1,294 @@
+"""MORGFW, and what it shares with MetaFrankWolfe, against the reference with the same draws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fastfw as fw
+from meta_cases import SHAPE, assert_equals_reference, data, learner, stream
+
+ENGINES = ["fused", "steps"]
+METHODS = [fw.MORGFW, fw.MetaFrankWolfe]
+SUB = pytest.mark.parametrize("size", [None, 1, 3, 4, 6], ids=lambda s: f"sub={s}")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@SUB
+def test_equals_reference(engine, reduction, size):
+    own = learner(fw.MORGFW, rounds=6, sub_batch_size=size, reduction=reduction, engine=engine)
+    assert own.engine == engine
+    assert own.inner_steps == 6
+    assert_equals_reference(own, list(stream(6)))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("noise", ["uniform", "gaussian", "exponential", "gumbel"])
+@pytest.mark.parametrize("fresh", [True, False])
+def test_equals_reference_for_every_noise(engine, noise, fresh):
+    base = fw.FTPL(scale=20.0, noise=noise, fresh=fresh)
+    own = learner(fw.MORGFW, rounds=5, base=base, sub_batch_size=2, engine=engine)
+    assert_equals_reference(own, list(stream(5)))
+
+
+@pytest.mark.parametrize("base", [fw.OGD(step=0.4), fw.RFTL(step=lambda t: 3 / (t + 1))])
+@pytest.mark.parametrize("size", [None, 2])
+def test_equals_reference_for_bases_that_project(base, size):
+    own = learner(fw.MORGFW, rounds=5, base=base, sub_batch_size=size)
+    assert own.engine == "steps"
+    assert_equals_reference(own, list(stream(5)))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("rounds", [1, 6, 7])
+@pytest.mark.parametrize("size", [None, 3])
+def test_doubling(engine, rounds, size):
+    own = learner(fw.MORGFW, sub_batch_size=size, engine=engine)
+    wanted = assert_equals_reference(own, list(stream(rounds)))
+    assert [len(v) for v in wanted.vertices] == [1, 2, 2, 4, 4, 4, 4][:rounds]
+    assert own.inner_steps == {1: 2, 6: 4, 7: 8}[rounds]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("size", [None, 4])
+def test_paper_schedules_and_a_start(engine, size):
+    start = np.zeros(SHAPE)
+    start[:, 1], start[:, 3] = 0.5, -1.25
+    own = learner(
+        fw.MORGFW, rounds=6, inner_steps=20, sub_batch_size=size, engine=engine, start=start,
+        step=fw.power_schedule(2.0, 1.0), momentum=fw.power_schedule(2.0, 0.5),
+    )  # fmt: skip
+    assert own._schedule("step", 1) == 1.0
+    assert_equals_reference(own, list(stream(6)))
+
+
+@pytest.mark.parametrize("step", [0.0, 0.5, 0.95, 1.0])
+def test_constant_steps(step):
+    own = learner(fw.MORGFW, rounds=4, inner_steps=30, sub_batch_size=4, step=step, momentum=0.3)
+    assert_equals_reference(own, list(stream(4)))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("size", [None, 3])
+def test_single_precision(method, size):
+    """Sums differ by rounding, 1e-7 of their size; on this seed no answer hangs on it."""
+    own = learner(method, rounds=5, inner_steps=7, sub_batch_size=size, dtype=np.float32)
+    batches = [(X.astype(np.float32), y) for X, y in stream(5)]
+    assert own.play().dtype == np.float32
+    assert_equals_reference(own, batches, tolerance=2e-6)
+
+
+def test_precision_follows_the_data():
+    own = learner(fw.MORGFW, rounds=4)
+    first = own.play()
+    assert first.dtype == np.float64
+    own.observe(next(iter(stream(1, np.float32))))
+    assert own.dtype == own.play().dtype == np.float32
+    # noise is float64 in both, so that the first decision does not depend on the precision
+    again = learner(fw.MORGFW, rounds=4, dtype=np.float32).play()
+    np.testing.assert_allclose(again, first, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (11, 70), (3, 130)])
+@pytest.mark.parametrize("size", [None, 5])
+def test_other_shapes(shape, size):
+    X, y = data(40, shape)
+    own = learner(fw.MORGFW, shape=shape, rounds=3, inner_steps=4, sub_batch_size=size)
+    assert_equals_reference(own, [(X[i : i + 13], y[i : i + 13]) for i in (0, 13, 26)])
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("size", [None, 4])
+def test_more_inner_steps_than_one_block(method, size):
+    own = learner(method, rounds=4, inner_steps=75, sub_batch_size=size)
+    assert_equals_reference(own, list(stream(4)))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("rounds", [None, 7])
+@pytest.mark.parametrize("size", [None, 3])
+def test_run_save_and_load_keep_the_bits(method, engine, rounds, size, tmp_path):
+    def fresh():
+        return learner(method, rounds=rounds, sub_batch_size=size, engine=engine)
+
+    batches = list(stream(7))
+    loop = fresh()
+    losses = [loop.observe(batch).loss for batch in batches]
+    ran = fresh()
+    result = ran.run(stream(7), checkpoints=[2, 8])
+    np.testing.assert_array_equal(result.losses, losses)
+    np.testing.assert_array_equal(result.decision, loop.play())
+    np.testing.assert_array_equal(result.average, loop.average)
+    np.testing.assert_array_equal(result.decisions[1], loop.play())
+    for stop in (0, 3, 4):
+        part = fresh()
+        for batch in batches[:stop]:
+            part.observe(batch)
+        part.save(tmp_path / "learner.npz")
+        loaded = method.load(tmp_path / "learner.npz")
+        assert loaded.t == stop + 1
+        assert loaded.base == part.base
+        np.testing.assert_array_equal(loaded.play(), part.play())
+        rest = [loaded.observe(batch).loss for batch in batches[stop:]]
+        np.testing.assert_array_equal(rest, losses[stop:])
+        np.testing.assert_array_equal(loaded.average, loop.average)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("size", [None, 2])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_failing_round_leaves_no_trace(engine, size, dtype):
+    huge = 0.9 * np.finfo(dtype).max
+    options = {"rounds": 5, "sub_batch_size": size, "engine": engine, "dtype": dtype}
+    own, other = (learner(fw.MORGFW, **options) for _ in range(2))
+    good = list(stream(5, dtype))
+    X, y = (np.array(part) for part in good[0])
+    nan, wide, big = X.copy(), X.copy(), X.copy()
+    nan[3, 2] = np.nan
+    wide[:, :] = huge * np.sign(wide)
+    big[:] = huge
+    for batch in good:
+        for bad in (nan, X[:0], X[:, :3], "no"):
+            with pytest.raises((TypeError, ValueError)):
+                own.observe((bad, y))
+        with pytest.raises(ValueError, match="label"):
+            own.observe((X, y + 7))
+        with pytest.raises(FloatingPointError, match=f"round {own.t}"):
+            own.observe((wide, y))
+        np.testing.assert_array_equal(own.play(), other.play())
+        assert own.observe(batch).loss == other.observe(batch).loss
+    np.testing.assert_array_equal(own.play(), other.play())
+    np.testing.assert_array_equal(own.average, other.average)
+
+
+def test_large_numbers_that_do_not_overflow():
+    """Near the largest number a round is played on a copy; its outcome is the same."""
+    X, y = data(8)
+    batches = [(X * 1e305, y)] * 3
+    own, steps = (learner(fw.MORGFW, rounds=3, engine=e) for e in ENGINES)
+    for batch in batches:
+        assert own.observe(batch).loss == pytest.approx(steps.observe(batch).loss, rel=1e-12)
+        np.testing.assert_allclose(own.play(), steps.play(), rtol=0, atol=1e-12)
+
+
+def test_a_run_that_fails_is_undone():
+    own, other = (learner(fw.MORGFW, rounds=5, sub_batch_size=2) for _ in range(2))
+    good = list(stream(5))
+    own.observe(good[0])
+    other.observe(good[0])
+    with pytest.raises(ValueError, match="round 3"):
+        own.run([good[1], (np.full((2, SHAPE[1]), np.inf), [0, 1])])
+    assert own.t == 2
+    for batch in good[1:]:
+        assert own.observe(batch).loss == other.observe(batch).loss
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rounds_beyond_the_horizon(method):
+    own = learner(method, rounds=2, sub_batch_size=2)
+    steps = learner(method, rounds=2, sub_batch_size=2, engine="steps")
+    for batch in stream(5):
+        assert own.observe(batch).loss == pytest.approx(steps.observe(batch).loss, abs=1e-12)
+    assert own.t == 6
+    np.testing.assert_allclose(own.play(), steps.play(), rtol=0, atol=1e-12)
+
+
+class Quadratic:
+    """Half the squared distance to the mean of the rows' first entries."""
+
+    shape = (2, 3)
+
+    def loss(self, x, batch):
+        return 0.5 * float(((x - batch[0].mean()) ** 2).sum())
+
+    def gradient(self, x, batch):
+        return x - batch[0].mean()
+
+
+class Box:
+    """All entries in [-1, 1]; no projection."""
+
+    shape = (2, 3)
+    diameter = 2 * 6**0.5
+
+    def lmo(self, direction):
+        return np.where(np.asarray(direction) >= 0, -1.0, 1.0)
+
+
+@pytest.mark.parametrize("size", [None, 2])
+def test_any_problem_and_set(size):
+    own = fw.MORGFW(Quadratic(), Box(), rounds=40, base=fw.FTPL(50.0), sub_batch_size=size)
+    assert own.engine == "steps"
+    batch = (np.full((4, 1), 0.25), np.zeros(4, int))
+    losses = [own.observe(batch).loss for _ in range(40)]
+    assert np.mean(losses[-10:]) < 0.3 * losses[0]
+    assert np.abs(own.play()).max() <= 1.0
+    with pytest.raises(TypeError, match="OGD needs a set with project"):
+        fw.MORGFW(Quadratic(), Box(), base=fw.OGD())
+
+
+def test_counts():
+    whole, sub = learner(fw.MORGFW, rounds=4), learner(fw.MORGFW, rounds=4, sub_batch_size=2)
+    result = whole.run(stream(4))
+    assert (result.gradient_evaluations, result.lmo_calls) == (4 * 4 * 8, 16)
+    result = sub.run(stream(4))
+    assert (result.gradient_evaluations, result.lmo_calls) == (4 * 4 * 2 * 2, 16)
+    result = learner(fw.MORGFW, sub_batch_size=1).run(stream(6))
+    assert result.lmo_calls == 1 + 2 + 2 + 4 + 4 + 4
+
+
+def test_sub_batches_are_a_pure_function():
+    own = learner(fw.MORGFW, rounds=4, sub_batch_size=3)
+    drawn = {(t, k): own.sub_batch(t, k, 8) for t in (1, 2) for k in (1, 2, 3)}
+    again = {key: own.sub_batch(*key, 8) for key in reversed(drawn)}
+    for key, picked in drawn.items():
+        np.testing.assert_array_equal(picked, again[key])
+        assert picked.min() >= 0
+        assert picked.max() < 8
+    assert len({tuple(p) for p in drawn.values()}) == 6
+    with pytest.raises(ValueError, match="sub_batch_size is None"):
+        learner(fw.MORGFW).sub_batch(1, 1, 8)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "match"),
+    [
+        ({"rounds": 0}, ValueError, "rounds"),
+        ({"rounds": 2.5}, TypeError, "rounds"),
+        ({"inner_steps": 0}, ValueError, "inner_steps"),
+        ({"sub_batch_size": -1}, ValueError, "sub_batch_size"),
+        ({"base": "FTPL"}, TypeError, "base must be FTPL"),
+        ({"step": 2.0}, ValueError, "step"),
+        ({"momentum": "x"}, TypeError, "momentum"),
+        ({"engine": "gpu"}, ValueError, "engine"),
+    ],
+)
+def test_bad_arguments(options, error, match):
+    with pytest.raises(error, match=match):
+        learner(fw.MORGFW, **options)
+
+
+def test_files_of_own_bases_and_damaged_files(tmp_path):
+    path = tmp_path / "learner.npz"
+    base = fw.RFTL(step=lambda t: 1.0 / t)
+    own = learner(fw.MORGFW, rounds=3, base=base)
+    own.observe(next(iter(stream(1))))
+    own.save(path)
+    with pytest.raises(ValueError, match="base is not saved"):
+        fw.MORGFW.load(path)
+    loaded = fw.MORGFW.load(path, base=base)
+    np.testing.assert_array_equal(loaded.play(), own.play())
+
+    own = learner(fw.MORGFW, rounds=3)
+    own.observe(next(iter(stream(1))))
+    own.save(path)
+    for name, value in (("index", 99), ("value", 7.0), ("bound", np.nan), ("sums", np.inf)):
+        with np.load(path) as archive:
+            arrays = dict(archive)
+        arrays[f"state.{name}"] = np.full_like(arrays[f"state.{name}"], value)
+        damaged = tmp_path / "damaged.npz"
+        np.savez(damaged, **arrays)
+        with pytest.raises(ValueError, match="out of range"):
+            fw.MORGFW.load(damaged)
