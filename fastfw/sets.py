@@ -62,6 +62,8 @@ class RowVertex:
     def __mul__(self, other: object) -> Any:
         return np.multiply(self.toarray(), other)  # type: ignore[call-overload]
 
+    __rmul__ = __mul__
+
     def __repr__(self) -> str:
         return f"RowVertex(indices={self.indices}, values={self.values}, shape={self.shape})"
 
@@ -176,16 +178,28 @@ class RowL1Ball:
         ndarray, shape (C, d)
             A new array.
 
+        Raises
+        ------
+        ValueError
+            If `x` has another shape or is not finite.
+
         Notes
         -----
         O(C d log d) time, for the sort.
         """
         x = self._point(x, "x")
+        if not np.isfinite(x).all():
+            c, j = np.argwhere(~np.isfinite(x))[0]
+            raise ValueError(f"x[{c}, {j}] is {x[c, j]}; only finite points have a projection")
         magnitude = np.abs(x)
-        outside = magnitude.sum(axis=1) > self._radius
+        with np.errstate(over="ignore"):  # an infinite norm is outside, too
+            outside = magnitude.sum(axis=1) > self._radius
         projected = np.array(x)
         if outside.any():
+            # Seen from r below a row's largest entry: what is lower vanishes, and what is left lies
+            # in [0, r], so that numbers of any size lose nothing in the sums.
             a = magnitude[outside]
+            a = np.maximum(self._radius - (a.max(axis=1, keepdims=True) - a), 0.0)
             # the threshold that soft-thresholds each row to norm r
             ordered = -np.sort(-a, axis=1)
             sums = np.cumsum(ordered, axis=1) - self._radius
@@ -198,10 +212,12 @@ class RowL1Ball:
 
     def contains(self, x: npt.ArrayLike, tol: float = 1e-9) -> bool:
         """Tell whether every row's l1 norm is at most r (1 + tol)."""
-        x = np.asarray(x)
-        if x.shape != self._shape:
+        point = np.asarray(x, dtype=np.float64)
+        if point.shape != self._shape:
             return False
-        return bool((np.abs(x).sum(axis=1) <= self._radius * (1.0 + tol)).all())
+        with np.errstate(over="ignore"):
+            norms = np.abs(point).sum(axis=1)
+        return bool((norms <= self._radius * (1.0 + tol)).all())
 
     def _point(self, x: npt.ArrayLike, name: str) -> FloatArray:
         array = np.asarray(x)
