@@ -22,7 +22,10 @@ class PowerSchedule:
 
     def __call__(self, t: int) -> float:
         """Value in round t = 1, 2, ..."""
-        power: float = float(t + 1) ** self.e
+        try:
+            power: float = float(t + 1) ** self.e
+        except OverflowError:
+            return 0.0
         return min(self.c / power, 1.0)
 
 
@@ -51,7 +54,7 @@ def power_schedule(c: float, e: float) -> PowerSchedule:
     Returns
     -------
     PowerSchedule
-        A callable of t with values in (0, 1].
+        A callable of t with values in (0, 1], or 0 where the power is too large for a float.
 
     Raises
     ------
