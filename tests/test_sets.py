@@ -1,0 +1,276 @@
+"""The row-l1 ball: oracle against all vertices, projection, vertices as arrays."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import fastfw as fw
+import reference as ref
+from layouts import LAYOUTS
+from sizes import quick
+
+EPS = np.finfo(np.float64).eps
+
+directions = hnp.arrays(
+    st.sampled_from([np.float64, np.float32]),
+    st.tuples(st.integers(1, 3), st.integers(1, 4)),
+    elements=st.one_of(
+        st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.0, -2.0]), st.floats(-8, 8, width=32)
+    ),
+)
+
+
+def vertices(n_rows, n_columns, radius):
+    """Every vertex of the ball, (2 d)^C of them."""
+    choices = list(itertools.product(range(n_columns), (radius, -radius)))
+    for chosen in itertools.product(choices, repeat=n_rows):
+        v = np.zeros((n_rows, n_columns))
+        for row, (column, value) in enumerate(chosen):
+            v[row, column] = value
+        yield v
+
+
+# --- the oracle -----------------------------------------------------------------------------------
+
+
+@quick
+@given(directions)
+@example(np.zeros((2, 3)))
+@example(np.full((1, 4), -0.0, np.float32))
+@example(np.array([[1.0, -1.0], [-2.0, 2.0]]))
+def test_oracle_finds_the_best_of_all_vertices(g):
+    ball = fw.RowL1Ball(g.shape, radius=2.0)
+    before = g.copy()
+    v = ball.lmo(g)
+    assert np.array_equal(g, before)
+    dense = np.asarray(v)
+    assert dense.dtype == g.dtype
+    wide = g.astype(np.float64)
+    least = min(float((wide * other).sum()) for other in vertices(*g.shape, 2.0))
+    assert float((wide * dense).sum()) == least
+    # a vertex, the first that ties
+    assert np.array_equal(np.abs(dense).sum(axis=1), np.full(len(g), 2.0))
+    assert np.array_equal(v.indices, np.argmax(np.abs(g), axis=1))
+    assert np.array_equal(dense, ref.lmo(g, 2.0))
+
+
+def test_ties_go_to_the_first_and_zero_counts_as_positive():
+    ball = fw.RowL1Ball((4, 3), radius=1.0)
+    v = ball.lmo([[-1.0, 1.0, 1.0], [0.0, -0.0, 0.0], [-0.0, -0.0, -0.0], [0.5, -2.0, 2.0]])
+    assert v.indices.tolist() == [0, 0, 0, 1]
+    assert v.values.tolist() == [1.0, -1.0, -1.0, 1.0]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_direction_that_is_not_finite_is_refused(bad, dtype):
+    ball = fw.RowL1Ball((3, 4), radius=1.0)
+    for c, j in np.ndindex(3, 4):
+        g = np.ones((3, 4), dtype)
+        g[c, j] = bad
+        with pytest.raises(ValueError, match=rf"direction\[{c}, {j}\] is {bad}"):
+            ball.lmo(g)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "i1", "u2", "?"])
+def test_directions_in_every_form(layout, dtype):
+    g = np.array([[0, 1, 0, 1], [1, 0, 0, 0]]).astype(dtype)
+    ball = fw.RowL1Ball((2, 4), radius=1.5)
+    assert np.asarray(ball.lmo(LAYOUTS[layout](g))).tolist() == [[0, -1.5, 0, 0], [-1.5, 0, 0, 0]]
+
+
+# --- vertices as arrays ---------------------------------------------------------------------------
+
+
+def test_a_vertex_is_an_array_wherever_numpy_takes_one():
+    rng = np.random.default_rng(0)
+    ball = fw.RowL1Ball((3, 5), radius=2.0)
+    x, g = rng.standard_normal((2, 3, 5))
+    v = ball.lmo(g)
+    dense = v.toarray()
+    assert dense.shape == v.shape == (3, 5)
+    assert v.ndim == 2
+    assert v.dtype == np.float64
+    for found, wanted in [
+        (np.asarray(v), dense),
+        (np.array(v), dense),
+        (v - x, dense - x),
+        (x - v, x - dense),
+        (v - v, np.zeros((3, 5))),
+        (x + v, x + dense),
+        (v + x, x + dense),
+        (v * 0.25, dense * 0.25),
+        (0.25 * v, dense * 0.25),
+        (np.float64(0.25) * v, dense * 0.25),
+        (x + 0.25 * (v - x), x + 0.25 * (dense - x)),
+        (0.75 * x + 0.25 * v, 0.75 * x + 0.25 * dense),
+    ]:
+        assert type(found) is np.ndarray
+        assert np.array_equal(found, wanted)
+    assert np.vdot(g, v) == np.vdot(g, dense)
+    assert np.asarray(v, dtype=np.float32).dtype == np.float32
+    with pytest.raises(ValueError, match="only by a copy"):
+        np.array(v, copy=False)
+    dense[0, 0] = 99.0
+    assert v.toarray()[0, 0] != 99.0
+    assert repr(v).startswith("RowVertex(indices=[")
+
+
+def test_single_precision_arithmetic_stays_single():
+    ball = fw.RowL1Ball((2, 3), radius=0.1)
+    x = np.zeros((2, 3), np.float32)
+    v = ball.lmo(x)
+    assert (x + 0.5 * (v - x)).dtype == np.float32
+
+
+# --- projection -----------------------------------------------------------------------------------
+
+
+def exact_projection(row, radius):
+    """The projection in rational numbers: shrink to the threshold of the longest prefix."""
+    row, radius = [Fraction(float(z)) for z in row], Fraction(radius)
+    u = sorted((abs(z) for z in row), reverse=True)
+    if sum(u) <= radius:
+        return [float(z) for z in row]
+    prefix, theta = Fraction(0), None
+    for k, largest in enumerate(u, start=1):
+        prefix += largest
+        if largest > (prefix - radius) / k:
+            theta = (prefix - radius) / k
+    shrunk = [max(abs(z) - theta, Fraction(0)) for z in row]
+    return [math.copysign(float(s), z) for s, z in zip(shrunk, row, strict=True)]
+
+
+finite = st.one_of(
+    st.sampled_from([0.0, -0.0, 1.0, -1.0, 0.5]),
+    st.floats(-4, 4, width=32),
+    st.floats(-(2.0**60), 2.0**60, width=32),
+)
+
+
+@quick
+@given(
+    hnp.arrays(
+        st.sampled_from([np.float64, np.float32]),
+        st.tuples(st.integers(1, 4), st.integers(1, 9)),
+        elements=finite,
+    ),
+    st.sampled_from([0.25, 1.0, 3.0]),
+)
+@example(np.array([[1e17, 0.0, -1e17], [1e17, 1.0, 0.0]]), 1.0)
+@example(np.array([[1e8, 0.0, 3.0]], np.float32), 1.0)
+@example(np.array([[1.0, -1.0, 1.0, 1.0]]), 1.0)
+def test_projection(x, radius):
+    ball = fw.RowL1Ball(x.shape, radius=radius)
+    before = x.copy()
+    p = ball.project(x)
+    assert np.array_equal(x, before)
+    assert p.dtype == x.dtype
+    assert not np.shares_memory(p, x)
+    wanted = np.array([exact_projection(row, radius) for row in x])
+    # All numbers that are left are at most r away from the largest, and so is what they sum to.
+    assert np.abs(p - wanted).max() <= 4 * x.shape[1] * np.finfo(x.dtype).eps * radius
+    assert ball.contains(p, tol=4 * x.shape[1] * np.finfo(x.dtype).eps)
+    inside = np.array([sum(Fraction(float(abs(z))) for z in row) <= radius for row in x])
+    near = np.abs(np.abs(x).sum(axis=1, dtype=np.float64) - radius) <= 1e-5
+    assert np.array_equal(p[inside & ~near], x[inside & ~near])
+
+
+def test_projection_agrees_with_the_reference_and_is_nearest():
+    rng = np.random.default_rng(3)
+    ball = fw.RowL1Ball((3, 6), radius=1.5)
+    for _ in range(30):
+        x = rng.standard_normal((3, 6)) * 10.0 ** rng.uniform(-1, 1)
+        p = ball.project(x)
+        assert np.abs(p - ref.project(x, 1.5)).max() <= 8 * EPS * np.abs(x).max()
+        # <x - p, z - p> <= 0 for every z of the ball: its vertices suffice
+        gap = ref.frank_wolfe_gap(p, p - x, 1.5)
+        assert gap <= 100 * EPS * (1 + np.abs(x).max()) ** 2
+        again = ball.project(p)
+        assert np.abs(again - p).max() <= 8 * EPS * 1.5
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_projection_of_what_is_not_finite_is_refused(bad):
+    x = np.ones((2, 3))
+    x[1, 2] = bad
+    with pytest.raises(ValueError, match=rf"x\[1, 2\] is {bad}"):
+        fw.RowL1Ball((2, 3), radius=1.0).project(x)
+
+
+# --- membership, constants, construction ----------------------------------------------------------
+
+
+def test_contains():
+    ball = fw.RowL1Ball((2, 3), radius=2.0)
+    assert ball.contains(np.zeros((2, 3)))
+    assert ball.contains([[1, -1, 0], [0, 0, 2]])
+    assert not ball.contains([[1, -1, 0.5], [0, 0, 2]])
+    assert ball.contains([[1, -1, 0.5], [0, 0, 2]], tol=0.25)
+    assert not ball.contains([[1, -1, 0.5], [0, 0, 2]], tol=0.2)
+    assert not ball.contains(np.zeros((3, 2)))
+    assert not ball.contains(np.zeros(6))
+    assert not ball.contains([[np.nan, 0, 0], [0, 0, 0]])
+    assert not ball.contains([[np.inf, 0, 0], [0, 0, 0]])
+    # -128 has no absolute value of its own type
+    assert not ball.contains(np.full((2, 3), -128, np.int8))
+    assert all(ball.contains(v) for v in vertices(2, 3, 2.0))
+
+
+def test_diameter_is_the_distance_of_two_vertices():
+    ball = fw.RowL1Ball((2, 2), radius=1.5)
+    corners = list(vertices(2, 2, 1.5))
+    widest = max(float(np.linalg.norm(a - b)) for a in corners for b in corners)
+    assert ball.diameter == pytest.approx(widest, rel=2 * EPS)
+
+
+def test_start_is_the_origin():
+    ball = fw.RowL1Ball((2, 3), radius=1.0)
+    assert np.array_equal(ball.start(), np.zeros((2, 3)))
+    assert ball.start(np.float32).dtype == np.float32
+
+
+@pytest.mark.parametrize("method", ["lmo", "project"])
+@pytest.mark.parametrize("shape", [(3, 2), (6,), (2, 3, 1), (1, 3)])
+def test_wrong_shapes(method, shape):
+    with pytest.raises(ValueError, match=r"must have shape \(2, 3\)"):
+        getattr(fw.RowL1Ball((2, 3), radius=1.0), method)(np.zeros(shape))
+
+
+@pytest.mark.parametrize(
+    ("shape", "radius", "error", "message"),
+    [
+        ((2, 3), 0, ValueError, "radius must be a positive number"),
+        ((2, 3), -1.0, ValueError, "radius must be a positive number"),
+        ((2, 3), math.nan, ValueError, "radius must be a positive number"),
+        ((2, 3), math.inf, ValueError, "radius must be a positive number"),
+        ((2, 3), "1", TypeError, "radius must be a positive number"),
+        ((2, 3), None, TypeError, "radius"),
+        ((2, 3), True, TypeError, "radius"),
+        ((2, 0), 1.0, ValueError, r"shape\[1\] must be an integer >= 1"),
+        ((-1, 3), 1.0, ValueError, r"shape\[0\]"),
+        ((2.0, 3), 1.0, TypeError, r"shape\[0\]"),
+        ((2, 3, 4), 1.0, ValueError, "shape must be a pair"),
+        (5, 1.0, ValueError, "shape must be a pair"),
+    ],
+)
+def test_bad_constructor_arguments(shape, radius, error, message):
+    with pytest.raises(error, match=message):
+        fw.RowL1Ball(shape, radius)
+
+
+def test_equality_and_repr():
+    a = fw.RowL1Ball((2, 3), 1)
+    assert a == fw.RowL1Ball([2, 3], 1.0)
+    assert hash(a) == hash(fw.RowL1Ball((2, 3), 1.0))
+    assert a != fw.RowL1Ball((2, 3), 2.0)
+    assert a != fw.RowL1Ball((3, 2), 1.0)
+    assert a != "ball"
+    assert repr(a) == "RowL1Ball(shape=(2, 3), radius=1.0)"
