@@ -1,0 +1,653 @@
+"""Convex minimisation over a set, with a certificate: the engine of :mod:`fastfw.regret`.
+
+Every method is an instance of one loop, :func:`descend`. At a feasible ``x`` a *model* of the
+objective proposes the minimiser ``z`` over the set of
+
+    q(z) = <g, z - x> + 1/2 <z - x, H (z - x)>,      g the exact gradient at x,
+
+a line search walks from ``x`` toward ``z``, and the loop ends when the Frank-Wolfe gap
+``max_v <g, x - v>`` is small. For a convex objective the gap bounds ``f(x) - min f``,
+whatever H was.
+
+- :class:`FaceNewton` takes for H the exact Hessian of softmax regression on the few parameters
+  that can be nonzero: quadratic convergence, for the price of one small dense matrix.
+- :class:`QuasiNewton` takes an L-BFGS matrix: any smooth problem, any set with a projection.
+- :func:`decompose` needs only linear minimisation: it minimises over the hull of the vertices found
+  so far, with the two tools above.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cho_factor, cho_solve
+
+__all__ = ["FaceNewton", "Limits", "Outcome", "QuasiNewton", "decompose", "descend"]
+
+Array = npt.NDArray[np.float64]
+Objective = Callable[[Array], tuple[float, Array]]
+
+
+class Point(NamedTuple):
+    """A feasible point with everything that is known about it."""
+
+    x: Array
+    value: float
+    gradient: Array
+    gap: float
+
+
+class Outcome(NamedTuple):
+    """The point of smallest gap, the number of steps, and why the loop ended."""
+
+    point: Point
+    iterations: int
+    reason: str  # "converged", "stalled", "iterations", "time", "model"
+
+
+class Limits(NamedTuple):
+    """When to stop: ``gap <= target(value)``, or a budget is spent."""
+
+    target: Callable[[float], float]
+    iterations: int
+    deadline: float  # a reading of time.perf_counter
+
+    def reached(self, point: Point) -> bool:
+        """Whether the certificate at ``point`` is good enough."""
+        return point.gap <= self.target(point.value)
+
+
+class Model(Protocol):
+    """Proposes a minimiser of a quadratic model, and learns from the step that was taken."""
+
+    def minimiser(self, point: Point) -> Array | None:
+        """Return the model's minimiser over the set, or None when the model does not apply."""
+
+    def learn(self, old: Point, new: Point, length: float) -> None:
+        """Take note of a step of ``length`` in (0, 1] from ``old`` to ``new``."""
+
+    def reset(self) -> bool:
+        """Forget what was learned after a failed line search; False if there was nothing."""
+
+
+def descend(
+    evaluate: Callable[[Array], Point],
+    model: Model,
+    start: Point,
+    limits: Limits,
+    *,
+    polish: int = 0,
+) -> Outcome:
+    """Minimise by model steps from ``start``; see the module's first lines.
+
+    ``polish`` more steps are made after the certificate is reached: with a Newton model one step
+    squares the error for the price of one gradient.
+    """
+    point = best = start
+    lowest, idle = start.value, 0
+    for iteration in range(limits.iterations + 1):
+        if limits.reached(point):
+            if polish == 0:
+                return Outcome(best, iteration, "converged")
+            polish -= 1
+        if iteration == limits.iterations:
+            break
+        if time.perf_counter() > limits.deadline:
+            return Outcome(best, iteration, "time")
+        proposal = model.minimiser(point)
+        if proposal is None:
+            return Outcome(best, iteration, "model")
+        new, length = _line_search(evaluate, point, proposal)
+        if new is None:
+            if model.reset():
+                continue
+            reason = "converged" if limits.reached(best) else "stalled"
+            return Outcome(best, iteration, reason)
+        model.learn(point, new, length)
+        point = new
+        if point.value < lowest - _rounding(point) or point.gap < best.gap:
+            lowest, idle = min(lowest, point.value), 0
+        else:
+            idle += 1
+        if point.gap <= best.gap:
+            best = point
+        if idle == 20:  # wandering where values differ by rounding alone
+            reason = "converged" if limits.reached(best) else "stalled"
+            return Outcome(best, iteration + 1, reason)
+    reason = "converged" if limits.reached(best) else "iterations"
+    return Outcome(best, limits.iterations, reason)
+
+
+def _rounding(point: Point) -> float:
+    """Return the size of rounding errors in values and slopes near a point."""
+    terms = float(np.abs(point.gradient * point.x).sum())
+    return 4.0 * float(np.finfo(float).eps) * max(abs(point.value), terms)
+
+
+def _line_search(
+    evaluate: Callable[[Array], Point], point: Point, proposal: Array
+) -> tuple[Point | None, float]:
+    """Backtrack from the proposal to sufficient decrease; None when there is no descent left."""
+    direction = proposal - point.x
+    slope = float(np.vdot(point.gradient, direction))
+    # Near the end decreases are below rounding; there, a smaller gap is the better judge.
+    rounding = _rounding(point)
+    length = 1.0
+    while length > 1e-10 and slope <= rounding:
+        new = evaluate(point.x + length * direction)
+        change = new.value - point.value
+        if change <= 1e-4 * length * slope:
+            return new, length
+        if change <= rounding and new.gap <= 0.9 * point.gap:
+            return new, length
+        if slope >= -rounding:
+            break
+        # Minimiser of the parabola through both values and the slope, kept away from the ends.
+        excess = change - length * slope
+        parabola = -0.5 * slope * length / excess if np.isfinite(excess) else 0.0
+        length *= min(max(parabola, 0.1), 0.5)
+    return None, 0.0
+
+
+def _spectral_steps(
+    product: Callable[[Array], Array],
+    project: Callable[[Array], Array],
+    z: Array,
+    residual: Array,
+    *,
+    steps: int,
+    curvature: float,
+    accuracy: float = 0.0,
+) -> tuple[Array, Array]:
+    """Projected-gradient steps of Barzilai-Borwein length on a quadratic, exact line search.
+
+    ``residual`` is the quadratic's gradient at ``z``; both are returned, updated. Ends early once
+    the predicted decrease of a step is below ``accuracy`` times that of the first.
+    """
+    first = None
+    length = 1.0 / curvature
+    for _ in range(steps):
+        d = project(z - length * residual) - z
+        decrease = -float(residual @ d)
+        first = decrease if first is None else first
+        if decrease <= max(accuracy * first, 1e-200):
+            break
+        hd = product(d)
+        bend = float(d @ hd)
+        t = 1.0 if bend <= decrease else decrease / bend
+        z = z + t * d
+        residual = residual + t * hd
+        # Far longer steps than the set is wide would drown z in rounding.
+        square, steepest = float(d @ d), float(np.abs(residual).max())
+        reach = 100.0 * float(np.abs(z).max() + np.abs(d).max())
+        length = square / bend if square * steepest < reach * bend else reach / steepest
+    return z, residual
+
+
+class QuasiNewton:
+    """L-BFGS model (Schmidt et al., 2009: projected quasi-Newton) for any set with a projection.
+
+    H = s I - N M^-1 N^T with N = [s S, Y], the compact form of the last ``memory`` pairs of steps S
+    and gradient differences Y. The model's minimiser is found by projected-gradient steps, which
+    cost O(memory * dimension) and one projection each, and no gradient of the problem.
+    """
+
+    def __init__(self, project: Callable[[Array], Array], *, memory: int = 20, steps: int = 40):
+        self._project = project
+        self._memory = memory
+        self._steps = steps
+        self._pairs: list[tuple[Array, Array]] = []
+
+    def reset(self) -> bool:
+        """Forget all pairs."""
+        had = bool(self._pairs)
+        self._pairs.clear()
+        return had
+
+    def learn(self, old: Point, new: Point, length: float) -> None:
+        """Keep the pair if the objective curved upward along the step."""
+        s = (new.x - old.x).ravel()
+        y = (new.gradient - old.gradient).ravel()
+        if s @ y > 1e-12 * np.sqrt((s @ s) * (y @ y)):
+            self._pairs.append((s, y))
+            del self._pairs[: -self._memory]
+
+    def minimiser(self, point: Point) -> Array | None:
+        """Minimise the L-BFGS model over the set."""
+        shape = point.x.shape
+        x, g = point.x.ravel(), point.gradient.ravel()
+
+        def project(v: Array) -> Array:
+            return np.asarray(self._project(v.reshape(shape)), dtype=float).ravel()
+
+        if not self._pairs:
+            # Far enough to matter: as far as x is from 0, or the width that the gap tells of.
+            norm = max(float(np.linalg.norm(g)), np.finfo(float).tiny)
+            reach = max(float(np.linalg.norm(x)), point.gap / norm)
+            return project(x - (reach / norm) * g).reshape(shape)
+        product, scale = self._matrix()
+        z, _ = _spectral_steps(
+            product, project, x, g, steps=self._steps, curvature=scale, accuracy=1e-4
+        )
+        return z.reshape(shape)
+
+    def _matrix(self) -> tuple[Callable[[Array], Array], float]:
+        steps = np.array([s for s, _ in self._pairs])
+        changes = np.array([y for _, y in self._pairs])
+        cross = steps @ changes.T
+        scale = float(changes[-1] @ changes[-1] / cross[-1, -1])
+        lower = np.tril(cross, -1)
+        middle = np.block([[scale * (steps @ steps.T), lower], [lower.T, -np.diag(np.diag(cross))]])
+        factors = np.vstack([scale * steps, changes])
+        inverse = np.linalg.pinv(middle)
+
+        def product(v: Array) -> Array:
+            return scale * v - factors.T @ (inverse @ (factors @ v))
+
+        return product, scale
+
+
+class FaceNewton:
+    """Exact Newton steps of softmax regression over the row-l1 ball, on a working set.
+
+    At the solution most entries of W are zero: outside the rows' largest gradient entries nothing
+    can move. The working set holds the nonzero entries and, per row, the columns of largest
+    ``|gradient|``; on it the Hessian, with a_i the samples and p_i their class probabilities,
+
+        H[(c, j), (k, l)] = scale * sum_i p_ic (1[c = k] - p_ik) a_ij a_il,
+
+    is one symmetric product of a (rows, size) matrix with itself, built by blocks of rows. The
+    quadratic is minimised to high accuracy (:func:`_minimise_quadratic`). As long as the gap falls
+    tenfold per step the Hessian is kept; a gradient is much cheaper.
+    """
+
+    def __init__(self, X: Array, radius: float, scale: float, project: Any, *, largest: int = 2500):
+        self._X = X
+        self._radius = radius
+        self._scale = scale
+        self._project = project  # (C, m) -> its projection, for any m
+        self._largest = largest
+        self._mask: npt.NDArray[np.bool_] | None = None
+        self._hessian: Array | None = None
+        self._keep = False  # the Hessian serves for the next step
+        self._fresh = False  # it was built at the current point
+
+    def reset(self) -> bool:
+        """Rebuild the Hessian at the next step, unless it is the current point's."""
+        self._keep = False
+        return not self._fresh
+
+    def learn(self, old: Point, new: Point, length: float) -> None:
+        """Keep the Hessian while it works."""
+        self._keep = length == 1.0 and new.gap <= 0.1 * old.gap
+        self._fresh = False
+
+    def minimiser(self, point: Point) -> Array | None:
+        """Minimise the second-order model over the working set."""
+        x, g = point.x, point.gradient
+        size = np.abs(g)
+        if self._mask is not None and self._keep:
+            hidden = size.max(axis=1) - np.where(self._mask, size, 0.0).max(axis=1)
+            self._keep = self._radius * float(hidden.sum()) <= 0.1 * point.gap
+        if not self._keep or self._mask is None or self._hessian is None:
+            self._mask = _working_set(x, size)
+            if np.count_nonzero(self._mask) > self._largest:
+                return None
+            self._hessian = self._build(x, self._mask)
+            if not np.isfinite(self._hessian).all():  # squares of huge features
+                return None
+            self._keep = self._fresh = True
+        mask = self._mask
+        z = np.zeros_like(x)
+        z[mask] = _minimise_quadratic(
+            self._hessian, g[mask], x[mask], mask, self._radius, self._project, 0.01 * point.gap
+        )
+        return z
+
+    def _build(self, x: Array, mask: npt.NDArray[np.bool_]) -> Array:
+        classes, columns = np.nonzero(mask)
+        used, position = np.unique(columns, return_inverse=True)
+        ends = np.searchsorted(classes, np.arange(len(mask) + 1))
+        hessian = np.zeros((len(classes), len(classes)))
+        for first in range(0, len(self._X), 4096):
+            block = self._X[first : first + 4096]
+            p = softmax(block @ x.T)
+            a = block[:, used]
+            m = a[:, position] * p[:, classes]
+            hessian -= m.T @ m
+            root = np.sqrt(p)
+            for c, (i, j) in enumerate(pairwise(ends)):
+                q = a[:, position[i:j]] * root[:, c : c + 1]
+                hessian[i:j, i:j] += q.T @ q
+        return hessian * self._scale
+
+
+def softmax(logits: Array) -> Array:
+    """Row-wise softmax, in place."""
+    logits -= logits.max(axis=1, keepdims=True)
+    np.exp(logits, out=logits)
+    logits /= logits.sum(axis=1, keepdims=True)
+    return logits
+
+
+def _working_set(x: Array, size: Array) -> npt.NDArray[np.bool_]:
+    """Nonzeros, and in every row half as many again (16 or more) of largest gradient."""
+    mask: npt.NDArray[np.bool_] = x != 0.0
+    for row, magnitude in zip(mask, size, strict=True):
+        extra = max(16, int(np.count_nonzero(row)) // 2)
+        order = np.argsort(np.where(row, 0.0, -magnitude), kind="stable")
+        row[order[:extra]] = True
+    return mask
+
+
+def _minimise_quadratic(
+    hessian: Array,
+    g: Array,
+    x: Array,
+    mask: npt.NDArray[np.bool_],
+    radius: float,
+    project_rows: Callable[[Array], Array],
+    tol: float,
+) -> Array:
+    """Minimise <g, z-x> + 1/2 <z-x, H (z-x)> with every row's l1 norm at most ``radius``.
+
+    ``mask`` (C, d) says which entry of which row each of the K variables is. Once the face is
+    known (which variables are nonzero, their signs, which rows are tight), the problem is a
+    linear system. So steps on faces, while they shrink, alternate with gradient projection, which
+    changes faces, until the quadratic's own Frank-Wolfe gap is below ``tol``. Where that is slow,
+    as on ill-conditioned data, an interior-point method finds the face.
+    """
+    counts = np.count_nonzero(mask, axis=1)
+    rows = np.repeat(np.arange(len(counts)), counts)
+    padded = np.arange(counts.max()) < counts[:, None]  # rows side by side, zeros at the end
+
+    def unflatten(v: Array) -> Array:
+        full = np.zeros(padded.shape)
+        full[padded] = v
+        return full
+
+    def project(v: Array) -> Array:
+        flat: Array = project_rows(unflatten(v))[padded]
+        return flat
+
+    def gap_and_slopes(z: Array) -> tuple[float, Array]:
+        slopes = g + hessian @ (z - x)
+        return float(slopes @ z) + radius * float(np.abs(unflatten(slopes)).max(1).sum()), slopes
+
+    def on_faces(z: Array) -> tuple[float, Array, Array]:
+        gap, slopes = gap_and_slopes(z)
+        for _ in range(3):
+            if gap <= tol:
+                break
+            z, minimal = _face_step(hessian, slopes, z, rows, radius, project)
+            gap, slopes = gap_and_slopes(z)
+            if minimal:
+                break
+        return gap, z, slopes
+
+    curvature = max(10.0 * float(np.trace(hessian)) / len(g), np.finfo(float).tiny)
+    gap, z, slopes = on_faces(x)
+    for _ in range(3):
+        if gap <= tol:
+            return z
+        # 150 steps cost about as much as a factorisation
+        z, _ = _spectral_steps(
+            hessian.__matmul__, project, z, slopes, steps=150, curvature=curvature, accuracy=1e-6
+        )
+        gap, z, slopes = on_faces(z)
+    if gap <= tol:
+        return np.asarray(z)
+    interior, sparse = _interior_point(hessian, g, x, rows, radius, 0.01 * tol)
+    candidates = [(gap, z), on_faces(sparse)[:2], (gap_and_slopes(interior)[0], interior)]
+    best: Array = min(candidates, key=lambda candidate: candidate[0])[1]
+    return best
+
+
+def _face_step(
+    hessian: Array,
+    residual: Array,
+    z: Array,
+    rows: npt.NDArray[np.intp],
+    radius: float,
+    project: Callable[[Array], Array],
+) -> tuple[Array, bool]:
+    """Newton step within the face of ``z``; (new z, whether it is the face's minimiser).
+
+    The nonzeros keep their signs s, and where a row is tight its norm: the largest entry p of the
+    row pays for the others, step_p = -s_p sum_j s_j step_j, and the rest are free. That leaves an
+    unconstrained quadratic. If its minimiser is off the face, takes the better of its projection
+    and the point where the way to it leaves the face.
+    """
+    face = np.flatnonzero(z)
+    if not len(face):
+        return z, True
+    signs, row = np.sign(z[face]), rows[face]
+    norms = np.bincount(row, np.abs(z[face]), minlength=rows[-1] + 1)
+    tight = norms >= radius * (1.0 - 1e-12)
+    ascending = np.argsort(np.abs(z[face]), kind="stable")
+    payers = np.zeros(len(norms), dtype=np.intp)
+    payers[row[ascending]] = ascending  # the last assignment to a row stays: its largest entry
+    payer = payers[row]
+    free = np.flatnonzero(~(tight[row] & (payer == np.arange(len(face)))))
+    payer = payer[free]
+    share = np.where(tight[row[free]], signs[free] * signs[payer], 0.0)
+    h = hessian[np.ix_(face, face)]
+    h = h[:, free] - h[:, payer] * share
+    h = h[free] - share[:, None] * h[payer]
+    slope = residual[face[free]] - share * residual[face[payer]]
+    u = cho_solve(_factor(h), -slope, check_finite=False)
+    step = np.zeros(len(face))
+    step[free] = u
+    np.subtract.at(step, payer, share * u)
+    full = np.zeros_like(z)
+    full[face] = step
+
+    projected = project(z + full) - z
+    if np.abs(projected - full).max() <= 1e-12 * radius:
+        return z + projected, True
+
+    # How far z + t * full stays on the face: no sign changes, no row grows beyond the radius.
+    crossing = signs * (z[face] + step) <= 0.0
+    ratios = np.divide(-z[face], step, out=np.full(len(face), np.inf), where=crossing & (step != 0))
+    growth = np.bincount(row, signs * step, minlength=len(norms))
+    growing = (growth > 0.0) & ~tight
+    growths = np.divide(radius - norms, growth, out=np.full(len(norms), np.inf), where=growing)
+    t = min(1.0, float(ratios.min()), float(growths.min()))
+    truncated = t * full
+    truncated[face[ratios <= t]] = -z[face[ratios <= t]]
+
+    bend = float(projected @ (hessian @ projected))
+    decrease = -float(residual @ projected)
+    s = 0.0 if decrease <= 0.0 else 1.0 if bend <= decrease else decrease / bend
+    value = s * (0.5 * s * bend - decrease)
+    other = float(residual @ truncated + 0.5 * truncated @ (hessian @ truncated))
+    if min(value, other) >= 0.0:
+        return z, True
+    return (z + s * projected, False) if value <= other else (z + truncated, False)
+
+
+def _factor(matrix: Array) -> tuple[Array, bool]:
+    """Cholesky factor, with the least shift of the diagonal that makes the matrix definite."""
+    diagonal = np.diag(matrix).copy()
+    shift = 1e-12 * float(diagonal.mean()) + np.finfo(float).tiny if len(diagonal) else 0.0
+    for _ in range(8):
+        np.fill_diagonal(matrix, diagonal + shift)
+        try:
+            factor, lower = cho_factor(matrix, lower=True, check_finite=False)
+            return factor, bool(lower)
+        except np.linalg.LinAlgError:
+            shift *= 100.0
+    raise np.linalg.LinAlgError("the matrix is far from positive definite, or not finite")
+
+
+class _PrimalDual(NamedTuple):
+    """Complementary pairs of the interior-point method (or changes of them): u a, w b, slack y."""
+
+    u: Array
+    w: Array
+    slack: Array
+    a: Array
+    b: Array
+    y: Array
+
+    def gap(self) -> float:
+        return float(self.u @ self.a + self.w @ self.b + self.slack @ self.y)
+
+    def moved(self, t: float, change: _PrimalDual) -> _PrimalDual:
+        return _PrimalDual(*(v + t * dv for v, dv in zip(self, change, strict=True)))
+
+    def longest(self, change: _PrimalDual) -> float:
+        """Return the longest step, 1 at most, that keeps everything nonnegative."""
+        shrinking = [float((-dv / v).max()) for v, dv in zip(self, change, strict=True)]
+        return 1.0 / max(1.0, *shrinking)
+
+
+class _NewtonSystem:
+    """Linearised optimality conditions at an interior point, reduced to (H + D) dz = ... ."""
+
+    def __init__(self, hessian: Array, indicator: Array, at: _PrimalDual):
+        self._hessian, self._indicator, self._at = hessian, indicator, at
+        p, q = at.u / at.a, at.w / at.b
+        self._d = d = 1.0 / (p + q)
+        self._factor = _factor(hessian + np.diag(d))
+        self._pull = (d * (p - q))[:, None] * indicator
+        self._response = cho_solve(self._factor, self._pull, check_finite=False)
+        rest = at.slack / at.y + (4.0 * p * q * d) @ indicator
+        self._schur = self._pull.T @ self._response + np.diag(rest)
+
+    def solve(self, cu: Array, cw: Array, cs: Array) -> _PrimalDual:
+        """Return changes that move the products u a, w b, slack y by cu, cw, cs to first order."""
+        at, indicator = self._at, self._indicator
+        rho = cu / at.a - cw / at.b
+        plain = cho_solve(self._factor, self._d * rho, check_finite=False)
+        right = cs / at.y + (cu / at.a + cw / at.b) @ indicator - self._pull.T @ (rho - plain)
+        dy = np.asarray(np.linalg.solve(self._schur, right), dtype=float)
+        slopes = np.asarray(self._hessian @ (plain - self._response @ dy), dtype=float)
+        each: Array = indicator @ dy
+        da, db = each + slopes, each - slopes
+        du, dw = (cu - at.u * da) / at.a, (cw - at.w * db) / at.b
+        return _PrimalDual(du, dw, -(du + dw) @ indicator, da, db, dy)
+
+
+def _interior_point(
+    hessian: Array, g: Array, x: Array, rows: npt.NDArray[np.intp], radius: float, tol: float
+) -> tuple[Array, Array]:
+    """Minimise the same quadratic by a primal-dual method; (solution, its guess at zeros made).
+
+    With z = u - w, slopes s = g + H (z - x) and a multiplier y per row, the solution satisfies
+
+        u, w >= 0,   slack = radius - sum_row (u + w) >= 0,   y >= 0,
+        a = y + s >= 0,   b = y - s >= 0,   u a = w b = slack y = 0.
+
+    All but the products hold throughout; those are driven to zero by predictor-corrector steps
+    (Mehrotra, 1992).
+    """
+    counts = np.bincount(rows)
+    indicator = (rows[:, None] == np.arange(len(counts))).astype(float)
+    margin = 0.025 * radius / counts[rows]
+    u = 0.9 * np.maximum(x, 0.0) + margin
+    w = 0.9 * np.maximum(-x, 0.0) + margin
+    slopes = g + hessian @ (u - w - x)
+    steepest: Array = np.abs(slopes[:, None] * indicator).max(axis=0) + np.finfo(float).tiny
+    y = 1.1 * steepest
+    each = indicator @ y
+    at = _PrimalDual(u, w, radius - (u + w) @ indicator, each + slopes, each - slopes, y)
+    for _ in range(60):
+        gap = at.gap()
+        if gap <= tol:
+            break
+        try:
+            system = _NewtonSystem(hessian, indicator, at)
+        except np.linalg.LinAlgError:  # rounding, when variables are all but zero
+            break
+        ua, wb, sl = at.u * at.a, at.w * at.b, at.slack * at.y
+        ahead = system.solve(-ua, -wb, -sl)
+        left = at.moved(at.longest(ahead), ahead).gap() / gap
+        centre = left**3 * gap / (2 * len(g) + len(counts))
+        step = system.solve(
+            centre - ua - ahead.u * ahead.a,
+            centre - wb - ahead.w * ahead.b,
+            centre - sl - ahead.slack * ahead.y,
+        )
+        t = 0.99 * at.longest(step)
+        at = at.moved(t, step)
+        if t < 0.1:  # the limit of rounding, for a nearly singular Hessian
+            break
+    # Which of each pair is the zero one?
+    z, each = at.u - at.w, indicator @ at.y
+    tight = at.slack / radius < at.y / steepest
+    nonzero = np.maximum(at.u * each - radius * at.a, at.w * each - radius * at.b) > 0.0
+    sparse = np.where(nonzero | ~tight[rows], z, 0.0)
+    norms = np.abs(sparse) @ indicator
+    grow = np.divide(radius, norms, out=np.ones(len(norms)), where=tight & (norms > 0.0))
+    return z, sparse * grow[rows]
+
+
+def decompose(
+    objective: Objective,
+    lmo: Callable[[Array], Array],
+    x: Array,
+    limits: Limits,
+) -> Outcome:
+    """Simplicial decomposition, for sets that only know linear minimisation.
+
+    x is a convex combination of vertices (and the start). Each round adds the vertex the gradient
+    points to and minimises over the hull of all, which is :func:`descend` on the weights over a
+    simplex, to a tenth of the gap; weights that become zero drop their vertex. The certificate
+    is the gap over the whole set.
+    """
+
+    def evaluate(x: Array) -> Point:
+        value, gradient = objective(x)
+        return Point(x, value, gradient, float(np.vdot(gradient, x - lmo(gradient))))
+
+    point = best = evaluate(x)
+    atoms = point.x.ravel()[None, :]
+    weights = np.ones(1)
+    for iteration in range(limits.iterations + 1):
+        if limits.reached(best):
+            return Outcome(best, iteration, "converged")
+        if iteration == limits.iterations:
+            break
+        if time.perf_counter() > limits.deadline:
+            return Outcome(best, iteration, "time")
+        keep = weights > 0.0
+        atoms = np.vstack([atoms[keep], lmo(point.gradient).ravel()])
+        weights = np.append(weights[keep], 0.0)
+
+        def on_hull(w: Array, atoms: Array = atoms) -> Point:
+            value, gradient = objective((w @ atoms).reshape(x.shape))
+            slopes = atoms @ gradient.ravel()
+            slopes -= slopes.min()  # constants mean nothing on the simplex
+            return Point(w, value, slopes, float(slopes @ w))
+
+        inside = Limits(_constant(0.1 * point.gap), 50, limits.deadline)
+        inner = descend(on_hull, QuasiNewton(project_simplex), on_hull(weights), inside)
+        if inner.iterations == 0:
+            return Outcome(best, iteration, "stalled")
+        weights = inner.point.x
+        point = evaluate((weights @ atoms).reshape(x.shape))
+        if point.gap <= best.gap:
+            best = point
+    return Outcome(best, limits.iterations, "iterations")
+
+
+def _constant(target: float) -> Callable[[float], float]:
+    return lambda value: target
+
+
+def project_simplex(v: Array) -> Array:
+    """Project onto the probability simplex: max(v - theta, 0) with theta found by sorting.
+
+    >>> project_simplex(np.array([0.9, 0.5, -1.0]))
+    array([0.7, 0.3, 0. ])
+    """
+    ordered = np.sort(v)[::-1]
+    thetas = (np.cumsum(ordered) - 1.0) / np.arange(1, len(v) + 1)
+    theta = thetas[np.flatnonzero(ordered > thetas)[-1]]
+    return np.asarray(np.maximum(v - theta, 0.0))

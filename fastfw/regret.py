@@ -1,0 +1,563 @@
+"""The best fixed decision, with a certificate, and what is measured against it.
+
+Regret compares a learner with the best fixed decision in hindsight: sum_t f_t(x_t) - f_t(x*). x* is
+the solution of an optimisation problem, so every regret is only as good as the solver; here the
+solver returns, with its decision x, the Frank-Wolfe gap max_v <grad f(x), x - v>, which bounds
+f(x) - f(x*) for a convex f. Curves carry that bound.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise, zip_longest
+from types import ModuleType
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw import _solver
+from fastfw._checks import batch_parts, positive_float, positive_int
+from fastfw._solver import Limits, Outcome, Point
+from fastfw.problems import SoftmaxRegression
+from fastfw.sets import RowL1Ball
+from fastfw.streams import Batch, Dataset, IndexedStream
+
+__all__ = ["BestDecision", "RegretCurve", "best_fixed_decision", "regret", "suboptimality"]
+
+Array = npt.NDArray[np.float64]
+
+#: Rows per task of the parallel gradient: fixed, so that sums do not depend on the thread count.
+_CHUNK = 4096
+#: The smallest sample of the data on which a first solution is sought.
+_SMALLEST_SAMPLE = 2000
+#: Losses below this part of the starting loss count as this part of it in a relative gap.
+_NEGLIGIBLE = 1e-6
+
+
+class BestDecision(NamedTuple):
+    """A feasible decision and the proof of how good it is.
+
+    Attributes
+    ----------
+    decision : ndarray, shape of the set, float64
+        Feasible point x.
+    value : float
+        f(x), the loss over the whole data in the problem's reduction.
+    gap : float
+        max_v <grad f(x), x - v> over the set. For a convex problem, the least loss over the set
+        lies in [value - gap, value].
+    seconds : float
+        Wall time spent.
+    iterations : int
+        Steps over the whole data (steps over samples of it, made to find a start, not included).
+    problem : object
+        The problem that was solved.
+    n_samples : int
+        Number of rows in the data.
+    """
+
+    decision: Array
+    value: float
+    gap: float
+    seconds: float
+    iterations: int
+    problem: Any
+    n_samples: int
+
+    @property
+    def lower_bound(self) -> float:
+        """No decision in the set has a loss below this (convex problems)."""
+        return self.value - self.gap
+
+
+def best_fixed_decision(
+    problem: Any,
+    set: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    tol: float = 1e-6,
+    max_iterations: int = 1000,
+    time_limit: float | None = None,
+) -> BestDecision:
+    """Minimise a problem's loss over a set and certify the result.
+
+    Softmax regression over the row-l1 ball is solved by Newton's method on the faces of the ball,
+    first on samples of the data, then on all of it; other problems by projected quasi-Newton
+    steps if the set has ``project``, and by simplicial decomposition if it has ``lmo`` alone. The
+    end is always decided by the Frank-Wolfe gap over the whole set.
+
+    Parameters
+    ----------
+    problem : SoftmaxRegression or object
+        Has ``loss_and_gradient(x, batch)``, or ``loss`` and ``gradient``. The certificate holds
+        for convex problems; otherwise ``gap`` only measures stationarity.
+    set : RowL1Ball or object
+        Has ``shape`` and ``lmo(direction)``; ``project(x)`` and ``start()`` are used if present.
+    X : array_like, shape (n, d), or Dataset
+        Features. Computations are in float64, whatever the dtype.
+    y : array_like, shape (n,), optional
+        Labels; left out if `X` is a Dataset or anything else with ``.X`` and ``.y``.
+    tol : float
+        Stop when ``gap <= tol * |value|``. Where the loss falls below a millionth of the loss at
+        the start, as on separable data with a large radius, that millionth takes its place.
+    max_iterations : int
+        The most steps over the whole data.
+    time_limit : float, optional
+        Stop after about this many seconds (after the step that exceeds it).
+
+    Returns
+    -------
+    BestDecision
+        The point of smallest gap found. Never an infeasible one: rows are scaled down
+        by an ulp where rounding has taken their norm beyond the radius.
+
+    Warns
+    -----
+    RuntimeWarning
+        If the tolerance was not reached; the result is the best found, with its true gap.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument cannot be used; the message names it.
+    FloatingPointError
+        If the loss or its gradient is not finite at the start.
+
+    Notes
+    -----
+    A Newton step costs one pass over the data, O(n C d); where the working set of K entries of W
+    has changed, or the last step's progress was poor, also O(n K^2) for the Hessian. With K
+    above 2,500 quasi-Newton steps are used. Same data and BLAS thread count, same bits. BLAS
+    threads hinder each other on busy machines: there ``OPENBLAS_NUM_THREADS=1`` is faster.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastfw as fw
+    >>> X, y = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0, 1])
+    >>> problem = fw.SoftmaxRegression(n_features=2, n_classes=2)
+    >>> best = fw.best_fixed_decision(problem, fw.RowL1Ball((2, 2), radius=1.0), X, y)
+    >>> round(best.value, 6)   # log(1 + 1/e)
+    0.313262
+    >>> bool(best.gap <= 1e-6 * best.value)
+    True
+    """
+    started = time.perf_counter()
+    tol = positive_float(tol, "tol")
+    limits = Limits(
+        lambda value: 0.0,
+        positive_int(max_iterations, "max_iterations"),
+        np.inf if time_limit is None else started + positive_float(time_limit, "time_limit"),
+    )
+    if tuple(problem.shape) != tuple(set.shape):
+        raise ValueError(
+            f"problem and set must have the same shape, but problem.shape is "
+            f"{tuple(problem.shape)} and set.shape is {tuple(set.shape)}"
+        )
+    if isinstance(problem, SoftmaxRegression):
+        data = _dataset(X, y, problem)
+        n_samples = len(data)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            if isinstance(set, RowL1Ball):
+                outcome = _solve_faces(problem, set, data, pool, tol, limits)
+            else:
+                outcome = _solve(_chunked(problem, data, pool), set, _start(set), tol, limits)
+    else:
+        batch = (X, y) if y is not None else batch_parts(X)
+        n_samples = len(batch[0])
+        outcome = _solve(_whole(problem, batch), set, _start(set), tol, limits)
+    point = outcome.point
+    if outcome.reason != "converged":
+        _warn(outcome, tol, limits, time_limit)
+    return BestDecision(
+        point.x,
+        point.value,
+        max(point.gap, 0.0),
+        time.perf_counter() - started,
+        outcome.iterations,
+        problem,
+        n_samples,
+    )
+
+
+def _solve_faces(
+    problem: SoftmaxRegression,
+    ball: RowL1Ball,
+    data: Dataset,
+    pool: ThreadPoolExecutor,
+    tol: float,
+    limits: Limits,
+) -> Outcome:
+    """Newton on faces for growing samples of the data; quasi-Newton if that does not apply."""
+    radius = float(ball.radius)
+
+    def project(rows: Array) -> Array:
+        return np.asarray(RowL1Ball(rows.shape, radius).project(rows))
+
+    # A solution for part of the rows is a good start for all of them and costs as much less.
+    # The seed is fixed and the generator local: same data, same bits.
+    order = np.random.default_rng(0).permutation(len(data))
+    sizes = [len(data)]
+    while sizes[-1] >= 4 * _SMALLEST_SAMPLE:
+        sizes.append(sizes[-1] // 4)
+    x = zeros = np.zeros(tuple(ball.shape))
+    for size in reversed(sizes):
+        part = data
+        if size < len(data):
+            rows = np.sort(order[:size])
+            part = Dataset(data.X[rows], data.y[rows])
+        objective = _chunked(problem, part, pool)
+
+        def evaluate(x: Array, objective: _solver.Objective = objective) -> Point:
+            x = _inside(x, radius)
+            value, gradient = objective(x)
+            largest = float(np.abs(gradient).max(axis=1).sum())
+            return Point(x, value, gradient, float(np.vdot(gradient, x)) + radius * largest)
+
+        at_zero = _finite(evaluate(zeros))
+        point = min(evaluate(x), at_zero, key=lambda point: point.value)
+        scale = 1.0 / size if problem.reduction == "mean" else 1.0
+        newton = _solver.FaceNewton(cast(Array, part.X), radius, scale, project)
+        if size < len(data):
+            stage = limits._replace(target=_relative(1e-2, at_zero), iterations=50)
+            x = _solver.descend(evaluate, newton, point, stage).point.x
+    final = limits._replace(target=_relative(tol, at_zero))
+    outcome = _solver.descend(evaluate, newton, point, final, polish=1)
+    if outcome.reason in ("model", "stalled"):
+        done = outcome.iterations
+        rest = final._replace(iterations=limits.iterations - done)
+        quasi = _solver.QuasiNewton(project)
+        again = _solver.descend(evaluate, quasi, outcome.point, rest)
+        outcome = again._replace(iterations=done + again.iterations)
+    return outcome
+
+
+def _solve(
+    objective: _solver.Objective, set: Any, start: Array, tol: float, limits: Limits
+) -> Outcome:
+    """Projected quasi-Newton, or simplicial decomposition where there is no projection."""
+
+    def lmo(direction: Array) -> Array:
+        return np.asarray(set.lmo(direction), dtype=float)
+
+    def evaluate(x: Array) -> Point:
+        value, gradient = objective(x)
+        return Point(x, value, gradient, float(np.vdot(gradient, x - lmo(gradient))))
+
+    point = _finite(evaluate(start))
+    limits = limits._replace(target=_relative(tol, point))
+    if hasattr(set, "project"):
+        return _solver.descend(evaluate, _solver.QuasiNewton(set.project), point, limits)
+    return _solver.decompose(objective, lmo, start, limits)
+
+
+def _start(set: Any) -> Array:
+    if hasattr(set, "start"):
+        return np.array(set.start(), dtype=float)
+    return np.array(set.lmo(np.zeros(tuple(set.shape))), dtype=float)
+
+
+def _relative(tol: float, start: Point) -> Callable[[float], float]:
+    """Return the gap that is small enough as a function of the value."""
+    least = _NEGLIGIBLE * abs(start.value)
+    return lambda value: tol * max(abs(value), least)
+
+
+def _finite(start: Point) -> Point:
+    if not (np.isfinite(start.value) and np.isfinite(start.gap)):
+        raise FloatingPointError(
+            f"the loss at the start is {start.value} and its gap {start.gap}: "
+            "look for overflow, as from very large features, and scale them"
+        )
+    return start
+
+
+def _inside(x: Array, radius: float) -> Array:
+    """Scale rows down whose l1 norm exceeds the radius by rounding."""
+    norms = np.abs(x).sum(axis=1)
+    while (outside := norms > radius).any():
+        factor = np.where(outside, np.minimum(radius / norms, 1.0 - np.finfo(float).eps), 1.0)
+        x = x * factor[:, None]
+        norms = np.abs(x).sum(axis=1)
+    return x
+
+
+def _dataset(X: Any, y: Any, problem: SoftmaxRegression) -> Dataset:
+    """Return checked float64 data that fits the problem."""
+    if y is None:
+        data = X if isinstance(X, Dataset) else Dataset(*batch_parts(X))
+    elif isinstance(X, Dataset):
+        raise TypeError("y must be left out when X is a Dataset, which has its own labels")
+    else:
+        data = Dataset(X, y)
+    n_classes, n_features = problem.shape
+    if data.n_features != n_features:
+        raise ValueError(
+            f"X must have {n_features} columns, as the problem was made for "
+            f"n_features={n_features}, but it has {data.n_features}"
+        )
+    if data.n_classes > n_classes:
+        raise ValueError(
+            f"y must hold labels below {n_classes}, as the problem was made for "
+            f"n_classes={n_classes}, but it holds {data.n_classes - 1}"
+        )
+    return data.astype(np.float64)
+
+
+def _chunked(
+    problem: SoftmaxRegression, data: Dataset, pool: ThreadPoolExecutor
+) -> _solver.Objective:
+    """Loss and gradient over all rows, chunks of them in parallel, added in a fixed order."""
+    bounds = [*range(0, len(data), _CHUNK), len(data)]
+    batches = [Batch(data, np.arange(i, j)) for i, j in pairwise(bounds)]
+    if problem.reduction == "mean":
+        weights = [len(batch) / len(data) for batch in batches]
+    else:
+        weights = [1.0] * len(batches)
+
+    def objective(x: Array) -> tuple[float, Array]:
+        value, gradient = 0.0, np.zeros(x.shape)
+        parts = pool.map(lambda batch: problem.loss_and_gradient(x, batch), batches)
+        for weight, (loss, slope) in zip(weights, parts, strict=True):
+            value += weight * float(loss)
+            gradient += weight * slope
+        return value, gradient
+
+    return objective
+
+
+def _whole(problem: Any, batch: tuple[Any, Any]) -> _solver.Objective:
+    """Loss and gradient of any problem, as it gives them for the whole data."""
+
+    def objective(x: Array) -> tuple[float, Array]:
+        if hasattr(problem, "loss_and_gradient"):
+            value, gradient = problem.loss_and_gradient(x, batch)
+        else:
+            value, gradient = problem.loss(x, batch), problem.gradient(x, batch)
+        return float(value), np.array(gradient, dtype=float)  # a copy: problems may reuse theirs
+
+    return objective
+
+
+def _warn(outcome: Outcome, tol: float, limits: Limits, time_limit: float | None) -> None:
+    point = outcome.point
+    relative = point.gap / max(abs(point.value), np.finfo(float).tiny)
+    advice = {
+        "iterations": f"raise max_iterations (now {limits.iterations})",
+        "time": f"raise time_limit (now {time_limit})",
+        "stalled": "rounding allows no further progress: raise tol, or reduce the radius",
+    }[outcome.reason]
+    warnings.warn(
+        f"best_fixed_decision stopped at gap {point.gap:.3g} ({relative:.3g} of the loss "
+        f"{point.value:.6g}) after {outcome.iterations} iterations, tol={tol:g} was asked for; "
+        f"to get further, {advice}",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+
+
+class RegretCurve(npt.NDArray[np.float64]):
+    """Cumulative regret by round, an ndarray of shape (T,) with bounds.
+
+    Attributes
+    ----------
+    lower, upper : ndarray, shape (T,)
+        The curve itself, and the curve plus what the comparator's certificate leaves open. Slices
+        keep their part of the bounds; results of arithmetic have none.
+    """
+
+    _margin: Array | None
+
+    def __new__(cls, values: npt.ArrayLike, margin: npt.ArrayLike) -> RegretCurve:
+        """Make a curve from the reported values and the distance to the upper bound."""
+        curve = np.array(values, dtype=float).view(cls)
+        curve._margin = np.broadcast_to(np.asarray(margin, dtype=float), curve.shape)
+        return curve
+
+    def __array_finalize__(self, obj: Any) -> None:
+        """Start without bounds: what arithmetic makes of a curve is no curve."""
+        self._margin = None
+
+    def __getitem__(self, key: Any) -> Any:
+        """Index or slice, bounds included."""
+        part = super().__getitem__(key)
+        if isinstance(part, RegretCurve) and self._margin is not None:
+            part._margin = self._margin[key]
+        return part
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickle with the bounds."""
+        if self._margin is None:
+            return super().__reduce_ex__(protocol)
+        return RegretCurve, (np.asarray(self), self._margin)
+
+    @property
+    def lower(self) -> Array:
+        """The reported curve."""
+        return np.array(self, dtype=float, subok=False)
+
+    @property
+    def upper(self) -> Array:
+        """The reported curve plus the accumulated gap."""
+        if self._margin is None:
+            raise AttributeError(
+                "this array was computed from a regret curve and has no bounds of its own: "
+                "compute from .lower and .upper of the curve that regret() returned"
+            )
+        return np.asarray(self) + self._margin
+
+
+def regret(result: Any, best: BestDecision, stream: Iterable[Any]) -> RegretCurve:
+    """Cumulative regret of a run against the best fixed decision.
+
+    Parameters
+    ----------
+    result : RunResult
+        What ``learner.run(stream)`` returned; only ``losses``, shape (T,), is read.
+    best : BestDecision
+        The comparator x, from :func:`best_fixed_decision`.
+    stream : iterable of batches
+        The stream of the run, which is iterated once more: T batches.
+
+    Returns
+    -------
+    RegretCurve, shape (T,)
+        ``curve[t-1]`` is the sum over rounds s <= t of f_s(x_s) - f_s(x). Where the rounds' losses
+        add up to the loss that x minimises to within ``best.gap``, regret against the
+        exact minimiser lies between ``curve.lower`` (the curve) and ``curve.upper``, which adds
+        ``best.gap`` per round; for ``reduction="sum"`` in proportion to the rows seen.
+        For batches drawn at random that holds in expectation.
+
+    Raises
+    ------
+    ValueError
+        If the stream has not as many batches as the run had rounds.
+
+    Notes
+    -----
+    For softmax regression on a stream of row numbers, each sample's loss is computed once:
+    O(n C d) however long the stream.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastfw as fw
+    >>> X, y = np.eye(3), np.arange(3)
+    >>> problem, ball = fw.SoftmaxRegression(3, 3), fw.RowL1Ball((3, 3), radius=2.0)
+    >>> stream = fw.iid_stream(X, y, batch_size=2, rounds=5, seed=0)
+    >>> result = fw.ORGFW(problem, ball).run(stream)
+    >>> curve = fw.regret(result, fw.best_fixed_decision(problem, ball, X, y), stream)
+    >>> curve.shape, bool(np.all(curve.lower <= curve.upper))
+    ((5,), True)
+    """
+    losses = np.asarray(result.losses, dtype=float)
+    if losses.ndim != 1:
+        raise ValueError(f"result.losses must have shape (T,), but has shape {losses.shape}")
+    if isinstance(stream, IndexedStream) and len(stream) != len(losses):
+        raise ValueError(_length_message(len(losses), f"{len(stream)}"))
+    if isinstance(stream, IndexedStream) and isinstance(best.problem, SoftmaxRegression):
+        fixed, rows = _indexed_losses(best, stream)
+    else:
+        fixed, rows = _batch_losses(best, stream, len(losses))
+    weights = rows / best.n_samples if _is_sum(best.problem) else np.ones(len(losses))
+    return RegretCurve(np.cumsum(losses - fixed), best.gap * np.cumsum(weights))
+
+
+def _is_sum(problem: Any) -> bool:
+    return getattr(problem, "reduction", "mean") == "sum"
+
+
+def _length_message(rounds: int, found: str) -> str:
+    return (
+        f"stream must have as many batches as the run had rounds, {rounds}, but it has {found}; "
+        "give the stream that was run (a generator can be used only once: make a list of it)"
+    )
+
+
+def _indexed_losses(best: BestDecision, stream: IndexedStream) -> tuple[Array, Array]:
+    """Losses of the fixed decision by round, and rows by round, from one pass over the data."""
+    data = stream.data
+    per_sample = np.empty(len(data))
+    for first in range(0, len(data), _CHUNK):
+        rows = slice(first, first + _CHUNK)
+        chunk = data.X[rows].astype(np.float64, copy=False), data.y[rows]
+        per_sample[rows] = best.problem.sample_losses(best.decision, chunk)
+    blocks: Iterator[npt.NDArray[np.intp]] = iter(stream.row_blocks(256))
+    sums = np.concatenate([per_sample[block].sum(axis=1) for block in blocks])
+    fixed = sums if _is_sum(best.problem) else sums / stream.batch_size
+    return fixed, np.full(len(sums), float(stream.batch_size))
+
+
+def _batch_losses(best: BestDecision, stream: Iterable[Any], rounds: int) -> tuple[Array, Array]:
+    fixed, rows = np.empty(rounds), np.empty(rounds)
+    nothing = object()
+    pairs: Iterator[tuple[Any, Any]] = zip_longest(range(rounds), stream, fillvalue=nothing)
+    for t, batch in pairs:
+        if t is nothing:
+            raise ValueError(_length_message(rounds, "more"))
+        if batch is nothing:
+            raise ValueError(_length_message(rounds, f"{t}"))
+        fixed[t] = best.problem.loss(best.decision, batch)
+        rows[t] = len(batch_parts(batch)[0])
+    return fixed, rows
+
+
+def suboptimality(
+    value: npt.ArrayLike, best: BestDecision, initial: float
+) -> float | npt.NDArray[np.float64]:
+    """Loss above the optimum, as a part of what it was at the start.
+
+    Parameters
+    ----------
+    value : float or array_like
+        f(x_t), losses over the whole data, in the same reduction as ``best.value``.
+    best : BestDecision
+        The optimum f* is taken to be ``best.value``.
+    initial : float
+        f(x_1).
+
+    Returns
+    -------
+    float or ndarray
+        (f(x_t) - f*) / (f(x_1) - f*), of the shape of `value`.
+
+    Raises
+    ------
+    ValueError
+        If `initial` is not above the optimum, so that there is nothing to measure.
+
+    Examples
+    --------
+    >>> best = BestDecision(np.zeros((2, 1)), 0.5, 0.0, 0.0, 1, None, 10)
+    >>> suboptimality([1.5, 1.0, 0.5], best, initial=1.5)
+    array([1. , 0.5, 0. ])
+    """
+    span = float(initial) - best.value
+    if not (np.isfinite(span) and span > 0.0):
+        raise ValueError(
+            f"initial must be the loss of a decision worse than the best one, above "
+            f"{best.value!r}, but it is {initial!r}"
+        )
+    part = (np.asarray(value, dtype=float) - best.value) / span
+    return part if part.ndim else float(part)
+
+
+class _CallableModule(ModuleType):
+    """The function `regret` under the module's name.
+
+    Once this module is imported, by whatever path, Python binds ``fastfw.regret`` to it; users mean
+    the function.
+    """
+
+    def __call__(self, result: Any, best: BestDecision, stream: Iterable[Any]) -> RegretCurve:
+        return regret(result, best, stream)
+
+
+sys.modules[__name__].__class__ = _CallableModule

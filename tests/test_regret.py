@@ -1,0 +1,507 @@
+"""The best fixed decision and its certificate; regret against it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+from types import SimpleNamespace
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from scipy.optimize import minimize
+
+import fastfw as fw
+from fastfw import _solver
+
+NO_JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
+
+def softmax_loss(W, X, y, reduction="mean"):
+    """Loss and gradient in plain NumPy, by the definition."""
+    Z = X @ W.T
+    m = Z.max(axis=1, keepdims=True)
+    P = np.exp(Z - m)
+    total = P.sum(axis=1, keepdims=True)
+    losses = (m + np.log(total))[:, 0] - Z[np.arange(len(y)), y]
+    P /= total
+    P[np.arange(len(y)), y] -= 1.0
+    scale = 1.0 / len(y) if reduction == "mean" else 1.0
+    return scale * losses.sum(), scale * P.T @ X
+
+
+def assert_certified(best, X, y, radius, tol=1e-6, reduction="mean"):
+    """Feasible, and value and gap are what plain NumPy finds at the decision."""
+    W = best.decision
+    assert (np.abs(W).sum(axis=1) <= radius).all()
+    value, gradient = softmax_loss(W, np.asarray(X, float), y, reduction)
+    assert best.value == pytest.approx(value, rel=1e-12, abs=1e-14 * len(y))
+    gap = np.vdot(gradient, W) + radius * np.abs(gradient).max(axis=1).sum()
+    terms = radius * len(W) * np.abs(X).max() * (1.0 if reduction == "mean" else len(y))
+    assert best.gap == pytest.approx(gap, rel=1e-9, abs=1e-14 * terms)
+    initial = np.log(len(W)) * (1.0 if reduction == "mean" else len(y))
+    assert 0.0 <= best.gap <= tol * max(best.value, 1e-6 * initial)
+    assert best.lower_bound == best.value - best.gap
+
+
+def solve(X, y, n_classes, radius, reduction="mean", **options):
+    d = np.shape(X)[1]
+    problem = fw.SoftmaxRegression(d, n_classes, reduction=reduction)
+    return fw.best_fixed_decision(problem, fw.RowL1Ball((n_classes, d), radius), X, y, **options)
+
+
+def blobs(seed, n, d, n_classes, spread=1.0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(n_classes, size=n)
+    return rng.normal(size=(n_classes, d))[y] + spread * rng.normal(size=(n, d)), y
+
+
+# --- certified values ---------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(NO_JIT, reason="too slow without compiled kernels")
+@pytest.mark.parametrize(("radius", "value"), [(1.0, 1.8959529118), (8.0, 0.5367297510)])
+@pytest.mark.parametrize("tol", [1e-6, 1e-10])
+def test_digits(radius, value, tol):
+    datasets = pytest.importorskip("sklearn.datasets")
+    X, y = datasets.load_digits(return_X_y=True)
+    best = solve(X / 16, y, 10, radius, tol=tol)
+    assert_certified(best, X / 16, y, radius, tol)
+    assert best.value == pytest.approx(value, abs=1e-10)
+    assert best.n_samples == 1797
+    assert best.seconds > 0.0
+
+
+def test_iris():
+    datasets = pytest.importorskip("sklearn.datasets")
+    X, y = datasets.load_iris(return_X_y=True)
+    best = solve(X, y, 3, 2.0, tol=1e-10)
+    assert_certified(best, X, y, 2.0, 1e-10)
+    assert best.value == pytest.approx(0.4068172773, abs=1e-10)
+
+
+@pytest.mark.skipif(NO_JIT, reason="too slow without compiled kernels")
+@pytest.mark.skipif("FASTFW_DATA" not in os.environ, reason="FASTFW_DATA is not set")
+def test_mnist():
+    X, y, _, _ = fw.datasets.load("mnist")
+    best = solve(X, y, 10, 8.0)
+    assert_certified(best, X, y, 8.0)
+    assert best.value == pytest.approx(0.78873182512, abs=1e-9)
+
+
+def test_by_hand():
+    # Two samples e_1, e_2 of classes 0, 1: the differences of their logits add up to at most 2 r,
+    # and are r each by symmetry.
+    best = solve(np.eye(2), [0, 1], 2, 1.0, tol=1e-12)
+    assert best.value == pytest.approx(np.log1p(np.exp(-1.0)), rel=1e-12)
+    np.testing.assert_allclose(best.decision[0] - best.decision[1], [1, -1], rtol=0, atol=1e-6)
+    # One feature: W = (-r, r), as long as that is wanted.
+    best = solve([[1.0], [2.0]], [1, 1], 2, 3.0)
+    np.testing.assert_array_equal(best.decision, [[-3.0], [3.0]])
+
+
+def slsqp(X, y, n_classes, radius):
+    """Solve with scipy: W = U - V, U, V >= 0."""
+    d = X.shape[1]
+
+    def split(z):
+        U, V = z.reshape(2, n_classes, d)
+        return U - V
+
+    def objective(z):
+        value, gradient = softmax_loss(split(z), X, y)
+        return value, np.concatenate([gradient.ravel(), -gradient.ravel()])
+
+    rows = np.kron(np.eye(n_classes), np.ones(d))
+    normal = np.hstack([rows, rows])
+    constraint = {"type": "ineq", "fun": lambda z: radius - normal @ z, "jac": lambda z: -normal}
+    start = np.full(2 * n_classes * d, 0.1 * radius / d)
+    return minimize(
+        objective,
+        start,
+        jac=True,
+        bounds=[(0, None)] * start.size,
+        constraints=[constraint],
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 500},
+    ).fun
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("radius", [0.2, 1.0, 5.0])
+def test_agrees_with_scipy(seed, radius):
+    X, y = blobs(seed, n=25, d=4, n_classes=3)
+    best = solve(X, y, 3, radius, tol=1e-10)
+    assert_certified(best, X, y, radius, 1e-10)
+    assert best.value == pytest.approx(slsqp(X, y, 3, radius), abs=1e-7)
+
+
+# --- robustness -----------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    n=st.integers(1, 12),
+    d=st.integers(1, 6),
+    n_classes=st.integers(2, 4),
+    exponent=st.integers(-6, 4),
+    reduction=st.sampled_from(["mean", "sum"]),
+    kind=st.sampled_from(["normal", "binary", "duplicates", "scales", "one class"]),
+    seed=st.integers(0, 1000),
+)
+def test_any_instance(n, d, n_classes, exponent, reduction, kind, seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(n, d)), rng.integers(n_classes, size=n)
+    if kind == "binary":
+        X = (X > 0).astype(float)
+    elif kind == "duplicates":
+        X[:, d // 2 :] = X[:, :1]
+    elif kind == "scales":
+        X *= 10.0 ** rng.integers(-2, 3, size=d)
+    elif kind == "one class":
+        y[:] = n_classes - 1
+    radius = 10.0**exponent
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        best = solve(X, y, n_classes, radius, reduction)
+    # Where rounding in the gradient times the radius exceeds the tolerance, it says so.
+    loose = bool(caught)
+    assert all("best_fixed_decision stopped at gap" in str(w.message) for w in caught)
+    assert not loose or radius >= 1e3
+    assert_certified(best, X, y, radius, np.inf if loose else 1e-6, reduction)
+    # Weak duality: nothing feasible is better than the lower bound.
+    for _ in range(5):
+        W = rng.normal(size=(n_classes, d)) ** 3
+        W *= (radius * rng.random((n_classes, 1))) / np.abs(W).sum(axis=1, keepdims=True)
+        other = softmax_loss(W, X, y, reduction)[0]
+        assert other >= best.lower_bound - 1e-12 * max(1.0, best.value)
+
+
+def test_separable_with_a_large_radius():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(20, 3)) + 4, rng.normal(size=(20, 3)) - 4])
+    y = np.repeat([0, 1], 20)
+    for radius in (10.0, 1e3, 1e5):
+        best = solve(X, y, 2, radius)
+        assert_certified(best, X, y, radius)
+        assert best.value < 1e-8
+
+
+def test_useless_features():
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=20)
+    best = solve(np.zeros((20, 4)), y, 3, 5.0)
+    assert best.value == pytest.approx(np.log(3.0), rel=1e-14)
+    assert best.gap == 0.0
+    X = np.hstack([rng.normal(size=(20, 2)), np.ones((20, 2)), np.zeros((20, 1))])
+    assert_certified(solve(X, y, 3, 5.0), X, y, 5.0)
+
+
+def test_more_features_than_samples():
+    X, y = blobs(1, n=15, d=60, n_classes=3, spread=4.0)
+    for radius in (0.5, 3.0):
+        assert_certified(solve(X, y, 3, radius), X, y, radius)
+
+
+def test_bad_scales_reach_the_interior_point_method(monkeypatch):
+    called = []
+    original = _solver._interior_point
+
+    def spy(*arguments):
+        called.append(arguments)
+        return original(*arguments)
+
+    monkeypatch.setattr(_solver, "_interior_point", spy)
+    rng = np.random.default_rng(1)
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(60, 6)) * 10.0 ** np.arange(-3, 3)
+        y = rng.integers(3, size=60)
+        assert_certified(solve(X, y, 3, 100.0), X, y, 100.0)
+    assert called
+
+
+def test_float32_features_are_used_in_float64():
+    X, y = blobs(2, n=40, d=5, n_classes=3)
+    single = solve(X.astype(np.float32), y, 3, 2.0, tol=1e-10)
+    double = solve(X.astype(np.float32).astype(float), y, 3, 2.0, tol=1e-10)
+    np.testing.assert_array_equal(single.decision, double.decision)
+    assert single.decision.dtype == np.float64
+
+
+def test_sum_is_n_times_mean():
+    X, y = blobs(3, n=40, d=5, n_classes=3)
+    mean, total = (solve(X, y, 3, 2.0, reduction, tol=1e-10) for reduction in ("mean", "sum"))
+    assert total.value == pytest.approx(40 * mean.value, rel=1e-9)
+    assert_certified(total, X, y, 2.0, 1e-10, "sum")
+
+
+def test_same_call_same_bits():
+    X, y = blobs(4, n=60, d=6, n_classes=3)
+    first, second = solve(X, y, 3, 2.0), solve(X, y, 3, 2.0)
+    np.testing.assert_array_equal(first.decision, second.decision)
+    assert (first.value, first.gap) == (second.value, second.gap)
+
+
+def test_samples_first(monkeypatch):
+    monkeypatch.setattr(sys.modules["fastfw.regret"], "_SMALLEST_SAMPLE", 10)
+    monkeypatch.setattr(sys.modules["fastfw.regret"], "_CHUNK", 7)
+    X, y = blobs(5, n=100, d=4, n_classes=3)
+    assert_certified(solve(X, y, 3, 2.0), X, y, 2.0)
+
+
+def test_dataset_and_pair_like_input():
+    X, y = blobs(6, n=30, d=4, n_classes=3)
+    expected = solve(X, y, 3, 1.0)
+    problem, ball = fw.SoftmaxRegression(4, 3), fw.RowL1Ball((3, 4), 1.0)
+    for data in (fw.Dataset(X, y), SimpleNamespace(X=X, y=y)):
+        best = fw.best_fixed_decision(problem, ball, data)
+        np.testing.assert_array_equal(best.decision, expected.decision)
+
+
+# --- other methods: quasi-Newton, simplicial decomposition --------------------------------------
+
+
+@pytest.mark.parametrize("radius", [0.5, 4.0])
+def test_quasi_newton_where_the_working_set_is_too_large(monkeypatch, radius):
+    monkeypatch.setitem(_solver.FaceNewton.__init__.__kwdefaults__, "largest", 5)
+    X, y = blobs(7, n=30, d=4, n_classes=3)
+    best = solve(X, y, 3, radius)
+    assert_certified(best, X, y, radius)
+    assert best.iterations > 5
+
+
+class LmoOnly:
+    """A row-l1 ball that cannot project."""
+
+    def __init__(self, shape, radius):
+        self.shape, self._ball = shape, fw.RowL1Ball(shape, radius)
+        self.lmo, self.diameter = self._ball.lmo, self._ball.diameter
+
+
+@pytest.mark.parametrize("radius", [0.5, 4.0])
+def test_set_without_projection(radius):
+    X, y = blobs(8, n=30, d=4, n_classes=3)
+    problem = fw.SoftmaxRegression(4, 3)
+    best = fw.best_fixed_decision(problem, LmoOnly((3, 4), radius), X, y)
+    expected = solve(X, y, 3, radius, tol=1e-10)
+    assert fw.RowL1Ball((3, 4), radius).contains(best.decision)
+    assert 0 <= best.gap <= 1e-6 * best.value
+    assert expected.value - 1e-12 <= best.value <= expected.value + best.gap
+
+
+class LeastSquares:
+    """f(x) = |A x - b|^2 / 2n with only a loss and a gradient; x a vector."""
+
+    def __init__(self, d):
+        self.shape = (d,)
+
+    def loss(self, x, batch):
+        A, b = batch
+        return 0.5 * np.mean((A @ x - b) ** 2)
+
+    def gradient(self, x, batch):
+        A, b = batch
+        return A.T @ (A @ x - b) / len(b)
+
+
+class Box:
+    """|x_j| <= 1."""
+
+    def __init__(self, d, project):
+        self.shape = (d,)
+        if project:
+            self.project = lambda x: np.clip(x, -1.0, 1.0)
+
+    def lmo(self, direction):
+        return np.where(direction > 0, -1.0, 1.0)
+
+
+@pytest.mark.parametrize("project", [True, False])
+def test_custom_problem_and_set(project):
+    rng = np.random.default_rng(9)
+    A, b = rng.normal(size=(30, 5)), 3.0 * rng.normal(size=30)
+    b += A @ np.array([3.0, -3.0, 0.5, 0.2, -0.1])
+    best = fw.best_fixed_decision(LeastSquares(5), Box(5, project), A, b, tol=1e-9)
+    reference = minimize(
+        lambda x: 0.5 * np.mean((A @ x - b) ** 2),
+        np.zeros(5),
+        jac=lambda x: A.T @ (A @ x - b) / len(b),
+        bounds=[(-1, 1)] * 5,
+        options={"ftol": 1e-15, "gtol": 1e-12},
+    )
+    assert (np.abs(best.decision) <= 1.0 + 1e-15).all()
+    assert best.gap <= 1e-9 * best.value
+    assert best.value == pytest.approx(reference.fun, rel=1e-9)
+
+
+def test_project_simplex():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        v = 2.0 * rng.normal(size=6)
+        p = _solver.project_simplex(v)
+        assert p.min() >= 0.0
+        assert p.sum() == pytest.approx(1.0, rel=1e-14)
+        # Optimality: v - p is largest, and equal, where p is positive.
+        assert np.ptp((v - p)[p > 0]) <= 1e-14
+        assert (v - p).max() <= (v - p)[p > 0].min() + 1e-14
+
+
+# --- limits and errors --------------------------------------------------------------------------
+
+
+def test_says_when_the_tolerance_is_not_reached():
+    X, y = blobs(10, n=50, d=8, n_classes=4)
+    with pytest.warns(RuntimeWarning, match=r"gap .* after 1 iterations.*raise max_iterations"):
+        best = solve(X, y, 4, 5.0, max_iterations=1)
+    assert_certified(best, X, y, 5.0, np.inf)
+    assert best.gap > 1e-6 * best.value
+    with pytest.warns(RuntimeWarning, match="raise time_limit"):
+        best = solve(X, y, 4, 5.0, time_limit=1e-9)
+    assert_certified(best, X, y, 5.0, np.inf)
+    with pytest.warns(RuntimeWarning, match="rounding"):
+        best = solve(X, y, 4, 5.0, tol=1e-300)
+    assert_certified(best, X, y, 5.0, 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"tol": 0.0}, ValueError, "tol"),
+        ({"tol": "small"}, TypeError, "tol"),
+        ({"max_iterations": 0}, ValueError, "max_iterations"),
+        ({"max_iterations": 1.5}, TypeError, "max_iterations"),
+        ({"time_limit": -1.0}, ValueError, "time_limit"),
+        ({"X": np.ones((4, 3))}, ValueError, "2 columns"),
+        ({"X": np.full((4, 2), np.nan)}, ValueError, "nan"),
+        ({"y": [0, 1, 2, 0]}, ValueError, "labels below 2"),
+        ({"y": [0, 1, 1]}, ValueError, "y"),
+        ({"y": [0.0, 1.0, 1.0, 0.0]}, TypeError, "y"),
+        ({"set": fw.RowL1Ball((3, 2), 1.0)}, ValueError, "same shape"),
+        ({"X": fw.Dataset(np.ones((4, 2)), [0, 1, 1, 0])}, TypeError, "left out"),
+        ({"X": np.full((4, 2), 1e308)}, FloatingPointError, "scale"),
+    ],
+)
+def test_errors(options, error, message):
+    arguments = {
+        "problem": fw.SoftmaxRegression(2, 2),
+        "set": fw.RowL1Ball((2, 2), 10.0),
+        "X": np.ones((4, 2)),
+        "y": [0, 1, 1, 1],
+        **options,
+    }
+    with pytest.raises(error, match=message):
+        fw.best_fixed_decision(**arguments)
+
+
+# --- regret ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("kind", ["iid", "sorted"])
+def test_regret_is_the_sum_of_differences(reduction, kind):
+    X, y = blobs(11, n=40, d=4, n_classes=3)
+    problem, ball = fw.SoftmaxRegression(4, 3, reduction=reduction), fw.RowL1Ball((3, 4), 2.0)
+    make = fw.iid_stream if kind == "iid" else fw.sorted_stream
+    stream = make(X, y, batch_size=5, rounds=8)
+    best = fw.best_fixed_decision(problem, ball, X, y)._replace(gap=0.25)
+    losses = np.random.default_rng(0).normal(size=8)
+    result = SimpleNamespace(losses=losses)
+    fixed = [softmax_loss(best.decision, b.X, b.y, reduction)[0] for b in stream]
+    expected = np.cumsum(losses - np.array(fixed))
+    per_round = 0.25 * (5 / 40 if reduction == "sum" else 1.0)
+    pairs = [(b.X, b.y) for b in stream]
+    for same in (stream, pairs, [SimpleNamespace(X=b.X, y=b.y) for b in stream], iter(pairs)):
+        curve = fw.regret(result, best, same)
+        assert curve.shape == (8,)
+        np.testing.assert_allclose(curve, expected, rtol=0, atol=1e-12)
+        np.testing.assert_array_equal(curve.lower, np.asarray(curve))
+        upper = expected + per_round * np.arange(1, 9)
+        np.testing.assert_allclose(curve.upper, upper, rtol=0, atol=1e-12)
+
+
+def test_regret_of_the_best_decision_over_all_data_is_bracketed():
+    X, y = blobs(12, n=40, d=4, n_classes=3)
+    problem, ball = fw.SoftmaxRegression(4, 3), fw.RowL1Ball((3, 4), 2.0)
+    with pytest.warns(RuntimeWarning):
+        rough = fw.best_fixed_decision(problem, ball, X, y, tol=1e-12, max_iterations=2)
+    exact = fw.best_fixed_decision(problem, ball, X, y, tol=1e-12)
+    stream = fw.sorted_stream(X, y, batch_size=5, rounds=8)
+    result = SimpleNamespace(losses=np.ones(8))
+    curve = fw.regret(result, rough, stream)
+    truth = fw.regret(result, exact, stream)[-1]
+    assert curve.lower[-1] - 1e-10 <= truth <= curve.upper[-1] + 1e-10
+
+
+def test_regret_of_a_run():
+    X, y = blobs(13, n=40, d=4, n_classes=3)
+    problem, ball = fw.SoftmaxRegression(4, 3), fw.RowL1Ball((3, 4), 2.0)
+    stream = fw.iid_stream(X, y, batch_size=10, rounds=20, seed=1)
+    result = fw.ORGFW(problem, ball).run(stream)
+    best = fw.best_fixed_decision(problem, ball, X, y)
+    fixed = np.array([problem.loss(best.decision, batch) for batch in stream])
+    curve = fw.regret(result, best, stream)
+    np.testing.assert_allclose(curve, np.cumsum(result.losses - fixed), rtol=0, atol=1e-12)
+
+
+def test_regret_for_a_custom_problem():
+    rng = np.random.default_rng(14)
+    batches = [(rng.normal(size=(6, 3)), rng.normal(size=6)) for _ in range(4)]
+    A, b = (np.concatenate(parts) for parts in zip(*batches, strict=True))
+    problem = LeastSquares(3)
+    best = fw.best_fixed_decision(problem, Box(3, True), A, b)
+    losses = rng.normal(size=4)
+    fixed = [problem.loss(best.decision, batch) for batch in batches]
+    curve = fw.regret(SimpleNamespace(losses=losses), best, batches)
+    np.testing.assert_allclose(curve, np.cumsum(losses - fixed), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("wanted", [3, 5])
+def test_regret_needs_as_many_batches_as_rounds(wanted):
+    X, y = blobs(15, n=20, d=3, n_classes=2)
+    problem, ball = fw.SoftmaxRegression(3, 2), fw.RowL1Ball((2, 3), 1.0)
+    best = fw.best_fixed_decision(problem, ball, X, y)
+    stream = fw.iid_stream(X, y, batch_size=5, rounds=4)
+    result = SimpleNamespace(losses=np.zeros(wanted))
+    for same in (stream, list(stream), iter(list(stream))):
+        with pytest.raises(ValueError, match=f"as many batches as the run had rounds, {wanted}"):
+            fw.regret(result, best, same)
+    used = iter([])
+    with pytest.raises(ValueError, match="a generator can be used only once"):
+        fw.regret(result, best, used)
+    with pytest.raises(ValueError, match=r"result\.losses"):
+        fw.regret(SimpleNamespace(losses=np.zeros((4, 1))), best, stream)
+
+
+def test_curve_keeps_its_bounds():
+    curve = fw.RegretCurve([1.0, 2.0, 3.0], [0.1, 0.2, 0.3])
+    np.testing.assert_array_equal(curve.upper, [1.0 + 0.1, 2.0 + 0.2, 3.0 + 0.3])
+    assert type(curve.lower) is type(curve.upper) is np.ndarray
+    np.testing.assert_array_equal(curve[1:].upper, curve.upper[1:])
+    assert isinstance(curve[-1], float)
+    assert curve.max() == 3.0
+    same = pickle.loads(pickle.dumps(curve))
+    np.testing.assert_array_equal(same, curve)
+    np.testing.assert_array_equal(same.upper, curve.upper)
+    with pytest.raises(AttributeError, match="no bounds"):
+        _ = (curve / 2.0).upper
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(curve / 2.0)), curve / 2.0)
+
+
+def test_name_is_the_function_whatever_was_imported_first():
+    for first in ("import fastfw.regret", "from fastfw import best_fixed_decision", "pass"):
+        code = f"{first}; import fastfw; assert callable(fastfw.regret), fastfw.regret"
+        subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_suboptimality():
+    best = fw.BestDecision(np.zeros((2, 1)), 0.5, 0.0, 0.0, 1, None, 10)
+    assert fw.suboptimality(1.0, best, 1.5) == 0.5
+    np.testing.assert_array_equal(fw.suboptimality([1.5, 0.5], best, 1.5), [1.0, 0.0])
+    for initial in (0.5, 0.1, np.nan):
+        with pytest.raises(ValueError, match="initial"):
+            fw.suboptimality(1.0, best, initial)
