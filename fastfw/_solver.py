@@ -56,10 +56,16 @@ class Limits(NamedTuple):
     target: Callable[[float], float]
     iterations: int
     deadline: float  # a reading of time.perf_counter
+    scale: float = 0.0  # a typical loss: it is computed no better than this times the precision
 
     def reached(self, point: Point) -> bool:
         """Whether the certificate at ``point`` is good enough."""
         return point.gap <= self.target(point.value)
+
+    def rounding(self, point: Point) -> float:
+        """Return the size of rounding errors in values and slopes near a point."""
+        terms = float(np.abs(point.gradient * point.x).sum())
+        return 4.0 * float(np.finfo(float).eps) * max(abs(point.value), terms, self.scale)
 
 
 class Model(Protocol):
@@ -102,7 +108,7 @@ def descend(
         proposal = model.minimiser(point)
         if proposal is None:
             return Outcome(best, iteration, "model")
-        new, length = _line_search(evaluate, point, proposal)
+        new, length = _line_search(evaluate, point, proposal, limits.rounding(point))
         if new is None:
             if model.reset():
                 continue
@@ -110,7 +116,7 @@ def descend(
             return Outcome(best, iteration, reason)
         model.learn(point, new, length)
         point = new
-        if point.value < lowest - _rounding(point) or point.gap < best.gap:
+        if point.value < lowest - limits.rounding(point) or point.gap < best.gap:
             lowest, idle = min(lowest, point.value), 0
         else:
             idle += 1
@@ -123,20 +129,13 @@ def descend(
     return Outcome(best, limits.iterations, reason)
 
 
-def _rounding(point: Point) -> float:
-    """Return the size of rounding errors in values and slopes near a point."""
-    terms = float(np.abs(point.gradient * point.x).sum())
-    return 4.0 * float(np.finfo(float).eps) * max(abs(point.value), terms)
-
-
 def _line_search(
-    evaluate: Callable[[Array], Point], point: Point, proposal: Array
+    evaluate: Callable[[Array], Point], point: Point, proposal: Array, rounding: float
 ) -> tuple[Point | None, float]:
     """Backtrack from the proposal to sufficient decrease; None when there is no descent left."""
     direction = proposal - point.x
     slope = float(np.vdot(point.gradient, direction))
     # Near the end decreases are below rounding; there, a smaller gap is the better judge.
-    rounding = _rounding(point)
     length = 1.0
     while length > 1e-10 and slope <= rounding:
         new = evaluate(point.x + length * direction)
@@ -626,7 +625,7 @@ def decompose(
             slopes -= slopes.min()  # constants mean nothing on the simplex
             return Point(w, value, slopes, float(slopes @ w))
 
-        inside = Limits(_constant(0.1 * point.gap), 50, limits.deadline)
+        inside = limits._replace(target=_constant(0.1 * point.gap), iterations=50)
         inner = descend(on_hull, QuasiNewton(project_simplex), on_hull(weights), inside)
         if inner.iterations == 0:
             return Outcome(best, iteration, "stalled")

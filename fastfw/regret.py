@@ -12,7 +12,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise, zip_longest
 from types import ModuleType
@@ -226,9 +226,9 @@ def _solve_faces(
         scale = 1.0 / size if problem.reduction == "mean" else 1.0
         newton = _solver.FaceNewton(cast(Array, part.X), radius, scale, project)
         if size < len(data):
-            stage = limits._replace(target=_relative(1e-2, at_zero), iterations=50)
+            stage = _relative(limits, 1e-2, at_zero)._replace(iterations=50)
             x = _solver.descend(evaluate, newton, point, stage).point.x
-    final = limits._replace(target=_relative(tol, at_zero))
+    final = _relative(limits, tol, at_zero)
     outcome = _solver.descend(evaluate, newton, point, final, polish=1)
     if outcome.reason in ("model", "stalled"):
         done = outcome.iterations
@@ -252,7 +252,7 @@ def _solve(
         return Point(x, value, gradient, float(np.vdot(gradient, x - lmo(gradient))))
 
     point = _finite(evaluate(start))
-    limits = limits._replace(target=_relative(tol, point))
+    limits = _relative(limits, tol, point)
     if hasattr(set, "project"):
         return _solver.descend(evaluate, _solver.QuasiNewton(set.project), point, limits)
     return _solver.decompose(objective, lmo, start, limits)
@@ -264,10 +264,12 @@ def _start(set: Any) -> Array:
     return np.array(set.lmo(np.zeros(tuple(set.shape))), dtype=float)
 
 
-def _relative(tol: float, start: Point) -> Callable[[float], float]:
-    """Return the gap that is small enough as a function of the value."""
-    least = _NEGLIGIBLE * abs(start.value)
-    return lambda value: tol * max(abs(value), least)
+def _relative(limits: Limits, tol: float, start: Point) -> Limits:
+    """Return limits that ask for a gap relative to the value."""
+    scale = abs(start.value)
+    return limits._replace(
+        target=lambda value: tol * max(abs(value), _NEGLIGIBLE * scale), scale=scale
+    )
 
 
 def _finite(start: Point) -> Point:
