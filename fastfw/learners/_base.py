@@ -17,7 +17,7 @@ from fastfw._checks import FloatArray, batch_parts, float_dtype, positive_int
 from fastfw._checks import seed as checked_seed
 from fastfw.learners import _files
 from fastfw.learners._engines import Engine, StepsEngine
-from fastfw.problems import Rows
+from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.schedules import as_schedule, value_at
 from fastfw.streams import Batch, Dataset, IndexedStream
 
@@ -232,7 +232,7 @@ class OnlineLearner(ABC):
             losses = self._advance(rows, starts, batch, dtype)
             return Round(t, float(losses[0]))
         engine = self._steps(dtype)
-        loss = engine.observe(t, batch)
+        loss = engine.observe(t, self._converted(batch, dtype))
         self._commit(engine, dtype, 1)
         return Round(t, loss)
 
@@ -331,7 +331,7 @@ class OnlineLearner(ABC):
     def _restore(self, t: int, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Take over a saved state; arrays must have the names, shapes and dtypes of a live one."""
         self._t = positive_int(t, "t")
-        if not arrays:
+        if not arrays and self._t == 1:
             return
         if self._dtype is None:
             raise ValueError("it has a state but no dtype")
@@ -373,6 +373,15 @@ class OnlineLearner(ABC):
         if self._fused:
             return self._make_fused(start)
         return StepsEngine(self._round, self._first_state(start))
+
+    def _converted(self, batch: Any, dtype: np.dtype[Any]) -> Any:
+        """Return a batch with features of the decisions' dtype, if the problem is ours."""
+        if type(self._problem) is not SoftmaxRegression:
+            return batch
+        X, y, _ = self._problem.rows(batch, dtype)
+        if isinstance(batch, Batch):
+            return Batch._trusted(batch.data.astype(dtype), batch.rows)
+        return batch.astype(dtype) if isinstance(batch, Dataset) else (X, y)
 
     def _steps(self, dtype: np.dtype[Any]) -> StepsEngine:
         engine = self._open(dtype) if self._engine is None else self._engine
@@ -455,7 +464,8 @@ class OnlineLearner(ABC):
                 try:
                     return np.array([self.observe(batch).loss])
                 except (TypeError, ValueError) as error:
-                    raise type(error)(f"round {t}: {error}") from error
+                    kind = ValueError if isinstance(error, ValueError) else TypeError
+                    raise kind(f"round {t}: {error}") from error
 
             yield play, [_size(batch)]
 

@@ -62,8 +62,10 @@ class StepsEngine:
             raise FloatingPointError(
                 f"round {t}: the loss is {loss}. The learner is as before this round"
             )
+        x = np.array(changes["x"], self._total.dtype)
+        x.flags.writeable = False
         self._total += self.state["x"]
-        self.state = {**self.state, **changes}
+        self.state = {**self.state, **changes, "x": x}
         return loss
 
     def rounds(
@@ -139,8 +141,10 @@ class FusedMomentum:
         return done, losses[: done + 1]
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        names = ("u", "estimates", "previous", "sum", "index", "value", "scalars")
-        return {name: getattr(self, name) for name in names}
+        # The other of the two estimates is scratch: a round that fails may leave anything there.
+        names = ("u", "previous", "sum", "index", "value", "scalars")
+        estimate = self.estimates[int(self.scalars[3])]
+        return {"estimate": estimate, **{name: getattr(self, name) for name in names}}
 
     def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Take over a state that `arrays` gave, unless it would lead kernels astray."""
@@ -153,13 +157,14 @@ class FusedMomentum:
             and np.isfinite(weight)
         ):
             raise ValueError("its state is out of range")
+        self.scalars[...] = arrays["scalars"]  # says which estimate is the current one
         for name, own in self.arrays().items():
             own[...] = arrays[name]
 
     def copy(self) -> FusedMomentum:
         other = copy.copy(self)
-        for name, own in self.arrays().items():
-            setattr(other, name, own.copy())
+        for name in ("u", "estimates", "previous", "sum", "index", "value", "scalars"):
+            setattr(other, name, getattr(self, name).copy())
         return other
 
     def decision(self) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import Engine, FusedMomentum, on_row_l1_ball
-from fastfw.learners._oracles import evaluate, vertex
+from fastfw.learners._oracles import evaluate, slope, vertex
 from fastfw.schedules import power_schedule
 
 __all__ = ["ORGFW"]
@@ -98,13 +98,13 @@ class ORGFW(OnlineLearner):
 
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
         """Algorithm 1, lines 2-9."""
-        eta, rho = self._schedule("step", t), self._schedule("momentum", t)
-        x = state["x"]
+        eta, x = self._schedule("step", t), state["x"]
         loss, gradient = evaluate(self.problem, x, batch)  # line 2
         if t == 1:  # line 3
             d = gradient  # line 4
         else:  # line 5
-            back = self.problem.gradient(state["x_previous"], batch)
+            rho = self._schedule("momentum", t)
+            back = slope(self.problem, state["x_previous"], batch)
             d = gradient + (1.0 - rho) * (state["d"] - back)  # line 6
         v = vertex(self.set, d, t)  # line 8
         return loss, {"x": x + eta * (v - x), "x_previous": x, "d": d}  # line 9
