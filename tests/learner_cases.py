@@ -1,0 +1,97 @@
+"""What the tests of learners share: methods with their references, data, custom objects."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import fastfw as fw
+import reference as ref
+from sizes import sized
+
+RADIUS = 2.0
+
+
+class Method(NamedTuple):
+    """A learner, its reference and the arguments under which they do the same."""
+
+    learner: type
+    reference: Callable[..., ref.Run]
+    options: dict[str, Any]
+    evaluations: int  # per sample and round
+
+
+POWER = {
+    "step": fw.power_schedule(1.0, 1.0),
+    "momentum": fw.power_schedule(1.0, 2 / 3),
+}
+# One method with steps so long that the previous point cannot be recovered, and a momentum of one.
+ROUGH = {
+    "step": lambda t: (1.0, 0.3, 0.95, 0.0, 0.9)[t % 5],
+    "momentum": lambda t: (0.5, 1.0, 0.0, 0.25)[t % 4],
+}
+
+METHODS = {
+    "ORGFW": Method(fw.ORGFW, ref.orgfw, POWER, 2),
+    "ORGFW, rough": Method(fw.ORGFW, ref.orgfw, ROUGH, 2),
+    "OSFW": Method(fw.OSFW, ref.osfw, POWER, 1),
+    "OSFW, rough": Method(fw.OSFW, ref.osfw, ROUGH, 1),
+}
+ENGINES = ["fused", "steps"]
+
+N, D, C = 40, 6, 3
+ROUNDS = sized(60, 25)
+
+
+def make_data(seed=0, n=N, d=D, n_classes=C, dtype=np.float64):
+    """Labels that depend on the features."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)).astype(dtype)
+    y = np.argmax(X @ rng.standard_normal((d, n_classes)) + rng.gumbel(size=(n, n_classes)), axis=1)
+    return X, y
+
+
+def problem_and_ball(d=D, n_classes=C, reduction="mean"):
+    problem = fw.SoftmaxRegression(d, n_classes, reduction=reduction)
+    return problem, fw.RowL1Ball(problem.shape, radius=RADIUS)
+
+
+def make(method, engine="fused", *, d=D, n_classes=C, reduction="mean", **changes):
+    """A learner of a method, fresh."""
+    problem, ball = problem_and_ball(d, n_classes, reduction)
+    return method.learner(problem, ball, engine=engine, **{**method.options, **changes})
+
+
+def make_stream(dtype=np.float64, rounds=None, seed=1):
+    X, y = make_data(dtype=dtype)
+    return fw.iid_stream(X, y, batch_size=5, rounds=rounds or ROUNDS, seed=seed)
+
+
+class Quadratic:
+    """The least that a problem must have: f(x) = ‖x - mean of the batch‖² / 2."""
+
+    def __init__(self, shape):
+        self.shape = shape
+
+    def loss(self, x, batch):
+        return 0.5 * ((x - np.mean(batch, axis=0)) ** 2).sum()
+
+    def gradient(self, x, batch):
+        return x - np.mean(batch, axis=0)
+
+
+class Box:
+    """The least that a set must have: entries in [-1, 1]."""
+
+    def __init__(self, shape):
+        self.shape = shape
+        self.diameter = 2.0 * np.sqrt(np.prod(shape))
+
+    def lmo(self, direction):
+        return np.where(direction > 0, -1.0, 1.0)
+
+
+def snapshot(learner, path):
+    """Everything that a learner shows, and its file."""
+    learner.save(path)
+    return learner.t, learner.play().tobytes(), learner.average.tobytes(), path.read_bytes()

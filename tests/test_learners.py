@@ -1,0 +1,863 @@
+"""Learners: both engines against the reference, rounds however they are played, bad batches."""
+
+import copy
+import itertools
+
+import numpy as np
+import pytest
+
+import fastfw as fw
+import reference as ref
+from learner_cases import (
+    ENGINES,
+    METHODS,
+    RADIUS,
+    ROUNDS,
+    Box,
+    C,
+    D,
+    Quadratic,
+    make,
+    make_data,
+    make_stream,
+    problem_and_ball,
+    snapshot,
+)
+from sizes import quiet, sized
+
+EPS = np.finfo(np.float64).eps
+
+methods = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+engines = pytest.mark.parametrize("engine", ENGINES)
+
+
+def same(a, b):
+    """The same bits, zeros of either sign included."""
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+# --- against the reference ------------------------------------------------------------------------
+
+
+@methods
+@engines
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_rounds_follow_the_reference(method, engine, reduction):
+    X, y = make_data()
+    T = sized(400, 60)
+    stream = fw.iid_stream(X, y, batch_size=5, rounds=T, seed=2)
+    learner = make(method, engine, reduction=reduction)
+    assert learner.engine == engine
+    run = method.reference(
+        np.zeros((C, D)),
+        [(b.X, b.y) for b in stream],
+        RADIUS,
+        reduction=reduction,
+        **method.options,
+    )
+    result = learner.run(stream, checkpoints=range(1, T + 2))
+    assert np.abs(result.decisions - run.iterates).max() <= 1e-12
+    assert np.abs(result.losses - run.losses).max() <= 1e-12 * (5 if reduction == "sum" else 1)
+    assert np.abs(result.average - run.iterates[:-1].mean(axis=0)).max() <= 1e-12
+    assert same(result.decision, learner.play())
+    assert learner.t == T + 1
+    assert result.gradient_evaluations == method.evaluations * 5 * T
+    assert result.lmo_calls == T
+
+
+@methods
+@pytest.mark.parametrize(("C", "d", "B"), [(2, 1, 1), (5, 16, 4), (11, 33, 67), (26, 7, 70)])
+def test_engines_agree_in_other_shapes(method, C, d, B):
+    X, y = make_data(C, n=90, d=d, n_classes=C)
+    y[:C] = np.arange(C)
+    stream = fw.iid_stream(X, y, batch_size=B, rounds=sized(40, 6), seed=d)
+    fused, steps = (make(method, engine, d=d, n_classes=C) for engine in ENGINES)
+    one, other = fused.run(stream), steps.run(stream)
+    assert np.abs(one.decision - other.decision).max() <= 1e-12
+    assert np.abs(one.losses - other.losses).max() <= 1e-12
+    assert np.abs(one.average - other.average).max() <= 1e-12
+
+
+def test_many_features():
+    """More than one span, and rows that the engine makes longer."""
+    for d in (1024 * 2 + 3, 1024):
+        X, y = make_data(0, n=20, d=d)
+        stream = fw.iid_stream(X, y, batch_size=3, rounds=sized(20, 5), seed=0)
+        results = [make(METHODS["ORGFW"], engine, d=d).run(stream) for engine in ENGINES]
+        assert results[0].decision.shape == (C, d)
+        assert np.abs(results[0].decision - results[1].decision).max() <= 1e-12
+        assert np.abs(results[0].average - results[1].average).max() <= 1e-12
+
+
+@methods
+@engines
+def test_every_decision_is_feasible(method, engine):
+    T = sized(300, 40)
+    result = make(method, engine).run(make_stream(rounds=T), checkpoints=range(1, T + 2))
+    norms = np.abs(result.decisions).sum(axis=2)
+    # a step rounds each entry of a row a few times; they may add up
+    assert np.all(norms <= RADIUS * (1.0 + 4 * EPS * np.arange(1, T + 2))[:, None])
+    assert np.abs(result.average).sum(axis=1).max() <= RADIUS * (1.0 + 4 * EPS * T)
+
+
+@methods
+@engines
+def test_single_precision(method, engine):
+    """Until the first close call of the oracle, float32 follows float64 to its own rounding."""
+    T = 12
+    wide = make_stream(rounds=T)
+    narrow = make_stream(np.float32, rounds=T)
+    learner = make(method, engine)
+    result = learner.run(narrow, checkpoints=range(1, T + 2))
+    assert learner.dtype == result.decision.dtype == result.average.dtype == np.float32
+    assert result.decisions.dtype == np.float32
+    assert result.losses.dtype == np.float64
+    wanted = make(method, engine).run(wide, checkpoints=range(1, T + 2))
+    eps = np.finfo(np.float32).eps
+    assert np.abs(result.decisions - wanted.decisions).max() <= 8 * T * eps * RADIUS
+    assert np.abs(result.losses - wanted.losses).max() <= 40 * T * eps * RADIUS
+    assert np.abs(result.average - wanted.average).max() <= 64 * T * eps * RADIUS
+
+
+@methods
+@engines
+@pytest.mark.parametrize(("wanted", "given"), [("f4", "f8"), ("f8", "f4")])
+def test_dtype_as_asked_for(method, engine, wanted, given):
+    """Whatever comes in, decisions have the dtype that was asked for."""
+    learner = make(method, engine, dtype=wanted)
+    result = learner.run(make_stream(given, rounds=8), checkpoints=range(1, 10))
+    assert learner.dtype == wanted
+    for a in (result.decision, result.average, result.decisions, learner.play()):
+        assert a.dtype == wanted
+    other = make(method, "fused", dtype=wanted).run(make_stream(given, rounds=8))
+    eps = np.finfo(wanted).eps
+    assert np.abs(result.decision - other.decision).max() <= 64 * eps * RADIUS
+
+
+@methods
+@engines
+def test_dtype_is_that_of_the_first_batch(method, engine):
+    X, y = make_data()
+    learner = make(method, engine)
+    assert learner.play().dtype == learner.dtype == np.float64
+    learner.observe((X[:5].astype(np.float32), y[:5]))
+    learner.observe((X[5:9], y[5:9]))
+    assert learner.play().dtype == learner.average.dtype == learner.dtype == np.float32
+    learner = make(method, engine)
+    learner.observe((X[:5].astype(">f4"), y[:5]))
+    assert learner.dtype == np.float32
+    for other in (X[:5].astype(np.float16), X[:5].astype(int), X[:5].tolist()):
+        learner = make(method, engine)
+        learner.observe((other, y[:5]))
+        assert learner.dtype == np.float64
+
+
+# --- rounds, however they are played --------------------------------------------------------------
+
+
+@methods
+@engines
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_run_is_a_loop_of_observe_bit_for_bit(method, engine, dtype):
+    stream = make_stream(dtype)
+    whole = make(method, engine)
+    result = whole.run(stream)
+    loop = make(method, engine)
+    played, losses = [], []
+    for batch in stream:
+        played.append(loop.play().copy())
+        losses.append(loop.observe(batch).loss)
+    assert losses == result.losses.tolist()
+    assert same(loop.play(), result.decision)
+    assert same(loop.average, result.average)
+    # the same rounds with the decisions kept, which cuts the compiled run into pieces
+    kept = make(method, engine).run(stream, checkpoints=range(1, ROUNDS + 2))
+    # until the first batch, what is played does not know the dtype of the data
+    assert same(kept.decisions[:-1], np.array([x.astype(dtype) for x in played]))
+    assert same(kept.decisions[-1], result.decision)
+    assert kept.losses.tolist() == losses
+    assert same(kept.average, result.average)
+
+
+@methods
+@engines
+def test_streams_of_every_kind_give_the_same_bits(method, engine):
+    stream = make_stream()
+    pairs = [(np.array(batch.X), np.array(batch.y)) for batch in stream]
+    wanted = make(method, engine).run(stream)
+
+    class Thing:
+        def __init__(self, pair):
+            self.X, self.y = pair
+
+    for other in (
+        pairs,
+        iter(pairs),
+        (pair for pair in pairs),
+        [list(pair) for pair in pairs],
+        [Thing(pair) for pair in pairs],
+        [fw.Dataset(*pair) for pair in pairs],
+        list(stream),
+        zip([X for X, _ in pairs], [y for _, y in pairs], strict=True),
+        [(np.asfortranarray(X), y.astype(np.uint8)) for X, y in pairs],
+        [(X.astype(">f8"), y.tolist()) for X, y in pairs],
+    ):
+        result = make(method, engine).run(other)
+        assert result.losses.tolist() == wanted.losses.tolist()
+        assert same(result.decision, wanted.decision)
+        assert same(result.average, wanted.average)
+        assert result.gradient_evaluations == wanted.gradient_evaluations
+
+
+@methods
+@engines
+def test_runs_in_pieces(method, engine):
+    batches = list(make_stream())
+    wanted = make(method, engine).run(batches)
+    learner = make(method, engine)
+    losses = []
+    for start, stop in itertools.pairwise([0, 1, 2, 2, 9, len(batches)]):
+        losses += learner.run(batches[start:stop]).losses.tolist()
+        assert learner.t == stop + 1
+    assert losses == wanted.losses.tolist()
+    assert same(learner.play(), wanted.decision)
+    assert same(learner.average, wanted.average)
+
+
+@methods
+def test_long_streams_are_played_in_several_blocks(method):
+    X, y = make_data()
+    T = sized(900, 60)
+    B = sized(5, 70)  # more rows than one compiled run takes
+    stream = fw.iid_stream(X, y, batch_size=B, rounds=T)
+    done = []
+    result = make(method).run(stream, progress=done.append)
+    assert sum(done) == T
+    assert len(done) > 1
+    assert np.all(np.diff(result.seconds) >= 0.0)
+    loop = make(method)
+    for batch in stream:
+        loop.observe(batch)
+    assert same(loop.play(), result.decision)
+    assert same(loop.average, result.average)
+
+
+@methods
+@engines
+def test_observe_returns_the_loss_of_the_played_decision(method, engine):
+    problem, _ = problem_and_ball()
+    learner = make(method, engine)
+    for t, batch in enumerate(make_stream(rounds=5), start=1):
+        x = learner.play()
+        round_ = learner.observe(batch)
+        assert isinstance(round_, fw.Round)
+        assert round_.t == t == learner.t - 1
+        assert type(round_.loss) is float
+        assert abs(round_.loss - problem.loss(x, batch)) <= 40 * EPS
+
+
+@methods
+@engines
+def test_empty_streams(method, engine):
+    learner = make(method, engine)
+    result = learner.run([])
+    assert result.losses.shape == result.seconds.shape == (0,)
+    assert not result.decision.any()
+    assert result.gradient_evaluations == result.lmo_calls == 0
+    assert learner.t == 1
+    assert repr(result).startswith("<RunResult: 0 rounds")
+    assert learner.run([], checkpoints=[1]).decisions.shape == (1, C, D)
+
+
+# --- checkpoints ----------------------------------------------------------------------------------
+
+
+@methods
+@engines
+def test_checkpoints(method, engine):
+    stream = make_stream()
+    every = make(method, engine).run(stream, checkpoints=range(1, ROUNDS + 2))
+    assert every.checkpoints.tolist() == list(range(1, ROUNDS + 2))
+    assert every.decisions.shape == (ROUNDS + 1, C, D)
+    assert not every.decisions[0].any()
+    assert same(every.decisions[-1], every.decision)
+    seconds = every.checkpoint_seconds
+    assert seconds[0] == 0.0
+    assert np.all(np.diff(seconds) >= 0.0)
+    assert np.allclose(seconds[1:], every.seconds, rtol=1e-12, atol=0.0)
+    for chosen in ([1], [ROUNDS + 1], [2, 3, 17], [], np.array([4, 9])):
+        some = make(method, engine).run(stream, checkpoints=chosen)
+        assert some.checkpoints.tolist() == list(chosen)
+        assert len(some.checkpoint_seconds) == len(chosen)
+        assert same(some.decisions, every.decisions[np.array(chosen, int) - 1])
+
+
+@engines
+def test_checkpoints_count_on_from_earlier_rounds(engine):
+    batches = list(make_stream())
+    learner = make(METHODS["ORGFW"], engine)
+    learner.run(batches[:10])
+    result = learner.run(batches[10:20], checkpoints=[11, 15, 21])
+    every = make(METHODS["ORGFW"], engine).run(batches, checkpoints=[11, 15, 21])
+    assert same(result.decisions, every.decisions)
+
+
+@engines
+@pytest.mark.parametrize(
+    ("checkpoints", "error", "message"),
+    [
+        ([3, 2], ValueError, "checkpoints must be increasing round numbers from 2 on"),
+        ([3, 3], ValueError, "checkpoints must be increasing"),
+        ([1], ValueError, "checkpoints must be increasing round numbers from 2 on"),
+        ([0], ValueError, "checkpoints must be an integer >= 1"),
+        ([2.0], TypeError, "checkpoints must be an integer"),
+        ([True], TypeError, "checkpoints must be an integer"),
+        ([7], ValueError, "checkpoints has 7, but the stream ended before round 6"),
+        ([3, 9], ValueError, "checkpoints has 9, but the stream ended before round 6"),
+    ],
+)
+def test_bad_checkpoints(engine, checkpoints, error, message, tmp_path):
+    batches = list(make_stream(rounds=5))
+    learner = make(METHODS["ORGFW"], engine)
+    learner.observe(batches[0])
+    before = snapshot(learner, tmp_path / "learner.npz")
+    with pytest.raises(error, match=message):
+        learner.run(batches[1:], checkpoints=checkpoints)
+    assert snapshot(learner, tmp_path / "learner.npz") == before
+
+
+# --- what is played stays as it is ----------------------------------------------------------------
+
+
+@methods
+@engines
+def test_decisions_are_read_only_and_never_change(method, engine):
+    learner = make(method, engine)
+    played = []
+    for batch in make_stream():
+        x = learner.play()
+        assert learner.play() is x
+        assert x.shape == (C, D)
+        assert x.flags.c_contiguous
+        played.append((x, x.copy()))
+        learner.observe(batch)
+    result = learner.run(make_stream(rounds=5), checkpoints=[learner.t, learner.t + 5])
+    played += [(a, a.copy()) for a in (result.decision, result.average, learner.average)]
+    kept = result.decisions.copy()
+    learner.run(make_stream(rounds=5))
+    for x, as_it_was in played:
+        assert same(x, as_it_was)
+        assert not x.flags.writeable
+        with pytest.raises(ValueError, match="read-only"):
+            x[0, 0] = 1.0
+    assert same(result.decisions, kept)
+
+
+@methods
+@engines
+def test_average(method, engine):
+    learner = make(method, engine)
+    assert same(learner.average, learner.play())
+    total = np.zeros((C, D))
+    for t, batch in enumerate(make_stream(), start=1):
+        total += learner.play()
+        learner.observe(batch)
+        assert np.abs(learner.average - total / t).max() <= 16 * t * EPS * RADIUS
+
+
+@engines
+def test_start(engine):
+    X, y = make_data()
+    rng = np.random.default_rng(0)
+    start = rng.standard_normal((C, D))
+    start *= RADIUS / np.abs(start).sum(axis=1, keepdims=True)
+    given = start.copy()
+    learner = make(METHODS["ORGFW"], engine, start=given)
+    given[:] = 99.0  # the learner has its own
+    assert same(learner.play(), start)
+    batches = [(X[i : i + 5], y[i : i + 5]) for i in range(0, 30, 5)]
+    run = ref.orgfw(start, batches, RADIUS, **METHODS["ORGFW"].options)
+    result = learner.run(batches)
+    assert np.abs(result.decision - run.iterates[-1]).max() <= 1e-13
+    for form in (start.tolist(), np.asfortranarray(start), start.astype(">f8")):
+        assert same(make(METHODS["ORGFW"], engine, start=form).play(), start)
+
+
+def test_learners_do_not_share_anything():
+    stream = make_stream()
+    wanted = make(METHODS["ORGFW"]).run(stream).decision
+    one, other = make(METHODS["ORGFW"]), make(METHODS["ORGFW"])
+    for batch in stream:
+        one.observe(batch)
+        other.observe((np.array(batch.X) * 3.0, batch.y))
+    assert same(one.play(), wanted)
+
+
+@engines
+def test_seeds_are_taken_but_these_methods_do_not_draw(engine):
+    results = [
+        make(METHODS["ORGFW"], engine, seed=seed).run(make_stream()) for seed in (0, 1, (2, 3))
+    ]
+    assert same(results[0].decision, results[1].decision)
+    assert same(results[0].decision, results[2].decision)
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    make(METHODS["ORGFW"], engine).run(make_stream())
+    assert np.array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+
+
+def test_momentum_is_not_asked_for_in_the_first_round():
+    """Algorithm 1 begins with the plain gradient: a momentum may be defined from round 2 on."""
+    stream = make_stream(rounds=6)
+    results = [
+        make(METHODS["ORGFW"], engine, momentum=lambda t: 1.0 / (t - 1)).run(stream)
+        for engine in ENGINES
+    ]
+    assert np.abs(results[0].decision - results[1].decision).max() <= 1e-13
+
+
+def test_theory_is_the_default():
+    stream = make_stream()
+    problem, ball = problem_and_ball()
+    one = fw.power_schedule(1.0, 1.0)
+    for learner, momentum in ((fw.ORGFW, one), (fw.OSFW, fw.power_schedule(1.0, 2 / 3))):
+        plain = learner(problem, ball).run(stream)
+        assert same(
+            plain.decision, learner(problem, ball, step=one, momentum=momentum).run(stream).decision
+        )
+
+
+# --- bad batches ----------------------------------------------------------------------------------
+
+GOOD_X, GOOD_Y = make_data()
+
+
+def with_bad(value, at=(2, 3)):
+    X = GOOD_X[:5].copy()
+    X[at] = value
+    return X
+
+
+BAD_BATCHES = {
+    "empty": ((GOOD_X[:0], GOOD_Y[:0]), ValueError, "X is empty"),
+    "empty list": (([], []), ValueError, "X must be a matrix"),
+    "too narrow": ((GOOD_X[:5, :4], GOOD_Y[:5]), ValueError, "X has 4 columns, but 6"),
+    "too wide": ((np.ones((5, 7)), GOOD_Y[:5]), ValueError, "X has 7 columns, but 6"),
+    "one sample": ((GOOD_X[0], GOOD_Y[0]), ValueError, "X must be a matrix"),
+    "label too large": ((GOOD_X[:5], [0, 1, 3, 0, 0]), ValueError, r"y\[2\] is 3; with 3 classes"),
+    "label negative": ((GOOD_X[:5], [0, -1, 2, 0, 0]), ValueError, r"y\[1\] is -1"),
+    "label huge": (
+        (GOOD_X[:2], np.array([0, 2**64 - 1], np.uint64)),
+        ValueError,
+        r"y\[1\] is 18446744073709551615",
+    ),
+    "labels float": ((GOOD_X[:5], np.ones(5)), TypeError, "y must hold integer class numbers"),
+    "labels strings": ((GOOD_X[:2], ["a", "b"]), TypeError, "y must hold integer class numbers"),
+    "labels one-hot": ((GOOD_X[:5], np.eye(5, 3, dtype=int)), ValueError, "y must have shape"),
+    "too few labels": ((GOOD_X[:5], GOOD_Y[:4]), ValueError, "y has 4 labels, but 5 are wanted"),
+    "too many labels": ((GOOD_X[:5], GOOD_Y[:6]), ValueError, "y has 6 labels, but 5 are wanted"),
+    "nan": ((with_bad(np.nan), GOOD_Y[:5]), ValueError, r"X\[2, 3\] is nan"),
+    "inf": ((with_bad(np.inf), GOOD_Y[:5]), ValueError, r"X\[2, 3\] is inf"),
+    "minus inf": ((with_bad(-np.inf), GOOD_Y[:5]), ValueError, r"X\[2, 3\] is -inf"),
+    "nan in float16": (
+        (with_bad(np.nan).astype(np.float16), GOOD_Y[:5]),
+        ValueError,
+        r"X\[2, 3\] is nan",
+    ),
+    "object": ((GOOD_X[:5].astype(object), GOOD_Y[:5]), TypeError, "X must hold real numbers"),
+    "complex": ((GOOD_X[:5] + 1j, GOOD_Y[:5]), TypeError, "X must hold real numbers"),
+    "strings": ((GOOD_X[:5].astype(str), GOOD_Y[:5]), TypeError, "X must hold real numbers"),
+    "ragged": (([[1.0] * 6, [1.0]], [0, 1]), ValueError, "X cannot be read"),
+    "masked": ((np.ma.array(GOOD_X[:5]), GOOD_Y[:5]), TypeError, "X is a masked array"),
+    "a triple": ((GOOD_X, GOOD_Y, GOOD_Y), TypeError, "batch must be a pair"),
+    "a matrix": (GOOD_X, TypeError, "batch must be a pair"),
+    "a number": (3.0, TypeError, "batch must be a pair"),
+    "nothing": (None, TypeError, "batch must be a pair"),
+    "a dictionary": ({"X": GOOD_X, "y": GOOD_Y}, TypeError, "batch must be a pair"),
+    "other data": (fw.Dataset(GOOD_X[:, :4], GOOD_Y), ValueError, "X has 4 columns"),
+    "other labels": (fw.Dataset(GOOD_X, GOOD_Y + 1), ValueError, "y holds label 3"),
+    "other rows": (fw.Batch(fw.Dataset(GOOD_X, GOOD_Y + 1), [0, 1]), ValueError, "y holds label 3"),
+}
+bad_batches = pytest.mark.parametrize(
+    ("bad", "error", "message"), BAD_BATCHES.values(), ids=BAD_BATCHES
+)
+
+
+@engines
+@pytest.mark.parametrize("after", [0, 1, 4])
+@bad_batches
+def test_a_bad_batch_leaves_the_learner_as_it_was(engine, after, bad, error, message, tmp_path):
+    batches = list(make_stream(rounds=8))
+    wanted = make(METHODS["ORGFW, rough"], engine).run(batches)
+    learner = make(METHODS["ORGFW, rough"], engine)
+    for batch in batches[:after]:
+        learner.observe(batch)
+    before = snapshot(learner, tmp_path / "learner.npz")
+    with pytest.raises(error, match=message) as caught, quiet():
+        learner.observe(bad)
+    assert "\n" not in str(caught.value)
+    assert snapshot(learner, tmp_path / "learner.npz") == before
+    # in the middle of a run, with good rounds before it
+    with pytest.raises(error, match=f"round {after + 3}: .*{message}"), quiet():
+        learner.run([*batches[after : after + 2], bad, *batches])
+    assert snapshot(learner, tmp_path / "learner.npz") == before
+    # and the learner goes on as if nothing had happened
+    rest = learner.run(batches[after:])
+    assert rest.losses.tolist() == wanted.losses[after:].tolist()
+    assert same(rest.decision, wanted.decision)
+    assert same(rest.average, wanted.average)
+
+
+@methods
+@engines
+def test_features_that_single_precision_cannot_hold(method, engine, tmp_path):
+    learner = make(method, engine, dtype=np.float32)
+    X = GOOD_X[:5].copy()
+    learner.observe((X, GOOD_Y[:5]))
+    before = snapshot(learner, tmp_path / "learner.npz")
+    X[1, 2] = 1e300
+    with pytest.raises((ValueError, FloatingPointError)), quiet():
+        learner.observe((X, GOOD_Y[:5]))
+    assert snapshot(learner, tmp_path / "learner.npz") == before
+    if engine == "fused":
+        with pytest.raises(ValueError, match=r"X\[1, 2\] is 1e\+300, which float32 cannot hold"):
+            learner.observe((X, GOOD_Y[:5]))
+
+
+@methods
+@engines
+def test_losses_that_are_not_finite(method, engine, tmp_path):
+    """Finite features whose logits overflow: the round is named, nothing has changed."""
+    batches = list(make_stream(rounds=8))
+    learner = make(method, engine)
+    for batch in batches[:3]:
+        learner.observe(batch)
+    before = snapshot(learner, tmp_path / "learner.npz")
+    huge = np.full((2, D), np.finfo(np.float64).max)
+    huge[1] *= -1.0
+    with pytest.raises(FloatingPointError, match=r"round 4: the .* as before this round"), quiet():
+        learner.observe((huge, [0, 1]))
+    assert snapshot(learner, tmp_path / "learner.npz") == before
+    with pytest.raises(FloatingPointError, match="round 6: "), quiet():
+        learner.run([*batches[3:5], (huge, [0, 1])])
+    assert snapshot(learner, tmp_path / "learner.npz") == before
+    X, y = make_data()
+    data = fw.Dataset(np.vstack([X, huge]), [*y, 0, 1])
+    rows = np.arange(20).reshape(10, 2)
+    rows[7] = [40, 41]
+    with pytest.raises(FloatingPointError, match="round 11: "), quiet():
+        learner.run(fw.IndexedStream(data, rows))
+    assert snapshot(learner, tmp_path / "learner.npz") == before
+    wanted = make(method, engine).run(batches)
+    assert same(learner.run(batches[3:]).decision, wanted.decision)
+
+
+@engines
+def test_a_stream_that_fails_restores_the_learner(engine, tmp_path):
+    batches = list(make_stream(rounds=8))
+    learner = make(METHODS["ORGFW"], engine)
+    learner.observe(batches[0])
+    before = snapshot(learner, tmp_path / "learner.npz")
+
+    def broken(error):
+        yield from batches[1:4]
+        raise error
+
+    for error in (OSError("the disk"), KeyboardInterrupt(), RuntimeError("no more")):
+        with pytest.raises(type(error)):
+            learner.run(broken(error))
+        assert snapshot(learner, tmp_path / "learner.npz") == before
+
+    def stop(k):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        learner.run(batches[1:], progress=stop)
+    assert snapshot(learner, tmp_path / "learner.npz") == before
+    with pytest.raises(TypeError):
+        learner.run(3)
+    assert snapshot(learner, tmp_path / "learner.npz") == before
+
+
+@engines
+@pytest.mark.parametrize("name", ["step", "momentum"])
+@pytest.mark.parametrize("value", [1.5, -0.5, np.nan, None, "half"])
+def test_schedules_that_go_wrong_in_some_round(engine, name, value, tmp_path):
+    batches = list(make_stream(rounds=8))
+    learner = make(METHODS["ORGFW"], engine, **{name: lambda t: value if t == 5 else 0.5})
+    for batch in batches[:4]:
+        learner.observe(batch)
+    before = snapshot(learner, tmp_path / "learner.npz")
+    for call in (lambda: learner.observe(batches[4]), lambda: learner.run(batches[4:])):
+        with pytest.raises((TypeError, ValueError), match=f"{name} in round 5 must be a number"):
+            call()
+        assert snapshot(learner, tmp_path / "learner.npz") == before
+
+
+# --- construction ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("learner", [fw.ORGFW, fw.OSFW])
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"problem": None}, TypeError, "problem must have shape, loss, gradient"),
+        ({"set": object()}, TypeError, "set must have shape, lmo, diameter, but a object has no"),
+        ({"set": fw.RowL1Ball((D, C), 1.0)}, ValueError, "problem and set must have the same"),
+        ({"step": 1.5}, ValueError, r"step must be a number in \[0, 1\]"),
+        ({"step": -0.1}, ValueError, "step must be"),
+        ({"step": "fast"}, TypeError, "step must be a number .* or a callable"),
+        ({"momentum": np.nan}, ValueError, "momentum must be"),
+        ({"momentum": [0.5]}, TypeError, "momentum must be"),
+        ({"engine": "fast"}, ValueError, "engine must be 'fused' or 'steps', but it is 'fast'"),
+        ({"engine": None}, ValueError, "engine must be"),
+        ({"dtype": np.int64}, ValueError, "dtype must be float64 or float32"),
+        ({"dtype": "float16"}, ValueError, "dtype must be float64 or float32"),
+        ({"dtype": "wide"}, TypeError, "dtype must be float64 or float32"),
+        ({"seed": -1}, ValueError, "seed must be an integer >= 0"),
+        ({"seed": None}, TypeError, "seed must be an integer >= 0"),
+        ({"seed": 1.5}, TypeError, "seed must be"),
+        ({"start": np.zeros((D, C))}, ValueError, r"start must have shape \(3, 6\)"),
+        ({"start": np.ones((C, D))}, ValueError, "start must lie in RowL1Ball"),
+        ({"start": np.full((C, D), np.nan)}, ValueError, "start must be finite"),
+        ({"start": np.zeros((C, D), complex)}, TypeError, "start must hold real numbers"),
+        ({"start": "zeros"}, TypeError, "start must hold real numbers"),
+    ],
+)
+def test_bad_constructor_arguments(learner, changes, error, message):
+    problem, ball = problem_and_ball()
+    arguments = {"problem": problem, "set": ball, **changes}
+    with pytest.raises(error, match=message) as caught:
+        learner(arguments.pop("problem"), arguments.pop("set"), **arguments)
+    assert "\n" not in str(caught.value)
+
+
+@methods
+@engines
+def test_repr_says_what_and_where(method, engine):
+    learner = make(method, engine)
+    learner.run(make_stream(rounds=3))
+    text = repr(learner)
+    assert text.startswith(f"<{type(learner).__name__} in round 4: SoftmaxRegression(")
+    assert "RowL1Ball(shape=(3, 6), radius=2.0)" in text
+    assert text.endswith(f"engine {engine}, float64>")
+    result = learner.run(make_stream(rounds=3))
+    assert repr(result).startswith("<RunResult: 3 rounds, mean loss ")
+    assert repr(learner.observe((GOOD_X, GOOD_Y))).startswith("Round(t=7, loss=")
+
+
+@methods
+def test_attributes(method):
+    problem, ball = problem_and_ball()
+    learner = method.learner(problem, ball)
+    assert learner.problem is problem
+    assert learner.set is ball
+    for name in ("t", "average", "problem", "set", "engine", "dtype"):
+        with pytest.raises(AttributeError):
+            setattr(learner, name, None)
+
+
+# --- problems and sets of one's own ---------------------------------------------------------------
+
+
+def custom(learner, **options):
+    return learner(Quadratic((2, 3)), Box((2, 3)), **options)
+
+
+@pytest.mark.parametrize("learner", [fw.ORGFW, fw.OSFW])
+def test_custom_problem_and_set(learner):
+    rng = np.random.default_rng(0)
+    batches = [0.3 + rng.standard_normal((4, 2, 3)) for _ in range(ROUNDS)]
+    made = custom(learner)
+    assert made.engine == "steps"
+    result = made.run(batches)
+    # the pseudocode
+    x = x_back = np.zeros((2, 3))
+    d, total = np.zeros((2, 3)), np.zeros((2, 3))
+    for t, batch in enumerate(batches, start=1):
+        eta = 1.0 / (t + 1)
+        g, g_back = x - batch.mean(axis=0), x_back - batch.mean(axis=0)
+        if learner is fw.ORGFW:
+            d = g if t == 1 else g + (1 - eta) * (d - g_back)
+        else:
+            rho = (t + 1) ** (-2 / 3)
+            d = (1 - rho) * d + rho * g
+        loss = 0.5 * (g**2).sum()
+        assert abs(result.losses[t - 1] - loss) <= 1e-13
+        total += x
+        x_back, x = x, x + eta * (np.where(d > 0, -1.0, 1.0) - x)
+    assert np.abs(result.decision - x).max() <= 1e-13
+    assert np.abs(result.average - total / ROUNDS).max() <= 1e-13
+    assert result.gradient_evaluations in (ROUNDS, 2 * ROUNDS)
+
+
+def test_a_custom_problem_on_the_ball_and_a_custom_set_for_softmax():
+    problem, ball = problem_and_ball()
+
+    class Same:
+        """The package's problem, known by its three names only."""
+
+        shape = problem.shape
+
+        def loss(self, x, batch):
+            return problem.loss(x, batch)
+
+        def gradient(self, x, batch):
+            return problem.gradient(x, batch)
+
+    class SameBall:
+        shape, diameter = ball.shape, ball.diameter
+
+        def lmo(self, direction):
+            return ball.lmo(direction)
+
+    wanted = fw.ORGFW(problem, ball).run(make_stream())
+    for parts in ((Same(), ball), (problem, SameBall()), (Same(), SameBall())):
+        learner = fw.ORGFW(*parts)
+        assert learner.engine == "steps"
+        assert np.abs(learner.run(make_stream()).decision - wanted.decision).max() <= 1e-12
+
+
+@pytest.mark.parametrize("learner", [fw.ORGFW, fw.OSFW])
+def test_a_custom_problem_may_reuse_its_output(learner):
+    """A gradient written into the same array every time is a common way to save memory."""
+
+    class Reusing(Quadratic):
+        def __init__(self, shape):
+            super().__init__(shape)
+            self.out = np.empty(shape)
+
+        def gradient(self, x, batch):
+            self.out[...] = super().gradient(x, batch)
+            return self.out
+
+    rng = np.random.default_rng(0)
+    batches = rng.standard_normal((20, 4, 2, 3))
+    wanted = custom(learner).run(batches)
+    found = learner(Reusing((2, 3)), Box((2, 3))).run(batches)
+    assert same(found.decision, wanted.decision)
+
+
+def test_a_custom_set_may_reuse_its_output():
+    class Reusing(Box):
+        def __init__(self, shape):
+            super().__init__(shape)
+            self.out = np.empty(shape)
+
+        def lmo(self, direction):
+            self.out[...] = super().lmo(direction)
+            return self.out
+
+    batches = np.random.default_rng(0).standard_normal((20, 4, 2, 3))
+    wanted = custom(fw.ORGFW).run(batches)
+    found = fw.ORGFW(Quadratic((2, 3)), Reusing((2, 3))).run(batches)
+    assert same(found.decision, wanted.decision)
+
+
+def test_custom_objects_cannot_change_the_learner():
+    """What they are given is read-only, so a mistake is an error and not a wrong result."""
+
+    class Meddling(Quadratic):
+        def gradient(self, x, batch):
+            x -= np.mean(batch, axis=0)
+            return x
+
+    class MeddlingBox(Box):
+        def lmo(self, direction):
+            direction *= -1.0
+            return np.where(direction < 0, -1.0, 1.0)
+
+    batch = np.ones((4, 2, 3))
+    for learner in (
+        fw.ORGFW(Meddling((2, 3)), Box((2, 3))),
+        fw.ORGFW(Quadratic((2, 3)), MeddlingBox((2, 3))),
+    ):
+        with pytest.raises(ValueError, match="read-only"):
+            learner.observe(batch)
+        assert learner.t == 1
+        assert not learner.play().any()
+
+
+def test_custom_objects_of_the_wrong_shape():
+    class Row(Quadratic):
+        def gradient(self, x, batch):
+            return np.ones(3)
+
+    class Flat(Box):
+        def lmo(self, direction):
+            return np.ones(3)
+
+    batch = np.ones((4, 2, 3))
+    with pytest.raises(ValueError, match=r"gradient .*shape \(2, 3\)"):
+        fw.ORGFW(Row((2, 3)), Box((2, 3))).observe(batch)
+    with pytest.raises(ValueError, match=r"lmo .*shape \(2, 3\)"):
+        fw.ORGFW(Quadratic((2, 3)), Flat((2, 3)), start=np.zeros((2, 3))).observe(batch)
+
+
+def test_errors_of_custom_problems_name_the_round():
+    """Exceptions with arguments of their own must survive being told which round it was."""
+
+    class Refused(ValueError):
+        def __init__(self, code, reason):
+            super().__init__(f"{code}: {reason}")
+
+    class Refusing(Quadratic):
+        def loss(self, x, batch):
+            if batch is None:
+                raise Refused(7, "no batch")
+            return super().loss(x, batch)
+
+    learner = fw.ORGFW(Refusing((2, 3)), Box((2, 3)))
+    with pytest.raises(ValueError, match="round 2: 7: no batch"):
+        learner.run([np.ones((4, 2, 3)), None])
+    assert learner.t == 1
+
+
+def test_custom_losses_that_are_not_finite():
+    learner = custom(fw.ORGFW)
+    learner.observe(np.ones((4, 2, 3)))
+    x = learner.play()
+    for bad in (np.nan, np.inf, -np.inf):
+        with pytest.raises(FloatingPointError, match="round 2: "):
+            learner.observe(np.full((4, 2, 3), bad))
+        assert learner.t == 2
+        assert learner.play() is x or same(learner.play(), x)
+
+
+def test_zeros_are_the_start_only_where_they_are_feasible():
+    class Simplex:
+        """Entries that are positive and sum to one; zero is outside."""
+
+        shape, diameter = (4,), 2.0**0.5
+
+        def lmo(self, direction):
+            v = np.zeros(4)
+            v[np.argmin(direction)] = 1.0
+            return v
+
+    class Linear:
+        shape = (4,)
+
+        def loss(self, x, batch):
+            return float(x @ batch)
+
+        def gradient(self, x, batch):
+            return np.asarray(batch)
+
+    learner = fw.ORGFW(Linear(), Simplex())
+    assert learner.play().tolist() == [1.0, 0.0, 0.0, 0.0]
+    assert custom(fw.ORGFW).play().tolist() == np.zeros((2, 3)).tolist()
+    for _ in range(10):
+        learner.observe(np.array([1.0, 0.0, 2.0, 3.0]))
+        assert abs(learner.play().sum() - 1.0) <= 10 * EPS
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_learners_can_be_copied(engine):
+    batches = list(make_stream())
+    learner = make(METHODS["ORGFW"], engine)
+    learner.run(batches[:10])
+    twin = copy.deepcopy(learner)
+    wanted = learner.run(batches[10:])
+    found = twin.run(batches[10:])
+    assert same(found.decision, wanted.decision)
+    assert same(found.average, wanted.average)
