@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -27,6 +28,17 @@ class PowerSchedule:
         except OverflowError:
             return 0.0
         return min(self.c / power, 1.0)
+
+
+@dataclass(frozen=True)
+class RootSchedule:
+    """``t -> min(c / sqrt(t), 1)``: the step of RegularizedOFW's theory, with c = 2."""
+
+    c: float
+
+    def __call__(self, t: int) -> float:
+        """Value in round t = 1, 2, ..."""
+        return min(self.c / math.sqrt(t), 1.0)
 
 
 @dataclass(frozen=True)
@@ -86,7 +98,7 @@ def as_schedule(value: object, name: str) -> Schedule:
 
 def value_at(schedule: Schedule, t: int, name: str) -> float:
     """Value of a schedule in round t, checked to be a number in [0, 1]."""
-    if type(schedule) is PowerSchedule or type(schedule) is ConstantSchedule:
+    if type(schedule) in (PowerSchedule, RootSchedule, ConstantSchedule):
         return schedule(t)
     return fraction(schedule(t), f"{name} in round {t}")
 
@@ -95,6 +107,8 @@ def to_json(schedule: Schedule) -> dict[str, Any] | None:
     """Describe a schedule made here; None for somebody's own callable."""
     if isinstance(schedule, PowerSchedule):
         return {"c": schedule.c, "e": schedule.e}
+    if isinstance(schedule, RootSchedule):
+        return {"root": schedule.c}
     if isinstance(schedule, ConstantSchedule):
         return {"value": schedule.value}
     return None
@@ -104,6 +118,8 @@ def from_json(described: dict[str, Any], name: str) -> Schedule:
     """Make the schedule that `to_json` described, checking every number."""
     if set(described) == {"c", "e"}:
         return power_schedule(described["c"], described["e"])
+    if set(described) == {"root"}:
+        return RootSchedule(positive_float(described["root"], "root"))
     if set(described) == {"value"}:
         return as_schedule(described["value"], name)
     raise ValueError(f"{name} is not a known schedule: {described!r}")

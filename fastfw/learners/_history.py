@@ -1,0 +1,263 @@
+"""What OFW and OAW share: the past, and the compiled engine that adds up its gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw._checks import FloatArray, IndexArray
+from fastfw.learners._base import OnlineLearner
+from fastfw.learners._engines import on_row_l1_ball
+from fastfw.learners._lazy import Arrays, LazyEngine
+from fastfw.learners._oracles import evaluate
+from fastfw.learners._past import Past, Samples
+from fastfw.problems import Rows, SoftmaxRegression
+from fastfw.sets import RowL1Ball
+from fastfw.streams import Batch, Dataset
+
+__all__ = ["FusedPast", "HistoryLearner"]
+
+# Logits are computed anew once rounding may have grown to so many units in the last place.
+_LARGEST_DRIFT = 64.0
+
+
+class PassingRows(Rows):
+    """Rows of a batch that will not come back."""
+
+
+class HistoryLearner(OnlineLearner):
+    """Base of the methods that ask for the gradients of all losses so far, every round."""
+
+    def _past_gradient(
+        self, t: int, batch: Any, state: dict[str, Any]
+    ) -> tuple[float, npt.NDArray[Any], Past]:
+        """Loss on the batch, (1/t) Σ_{τ≤t} ∇f_τ(x_t), and the past with the batch."""
+        past = Past.of(state)
+        after = past.then(batch)
+        loss, g = evaluate(self.problem, state["x"], after.batches[-1])
+        for earlier in past.batches:
+            g = g + self.problem.gradient(state["x"], earlier)
+        return loss, g / t, after
+
+    def _evaluations(self, t: int, batch_size: int) -> int:
+        engine: Any = self._engine
+        samples = engine.samples if self._fused else Past.of(engine.state).samples
+        return int(samples[t - 1])
+
+    def _check_state(self, state: dict[str, Any]) -> None:
+        """Refuse a state of the "steps" engine that a file should not hold."""
+
+    def _can_fuse(self) -> bool:
+        return on_row_l1_ball(self.problem, self.set)
+
+    def _advance(
+        self, rows: Rows, starts: npt.NDArray[np.intp], batch: Any, dtype: np.dtype[Any]
+    ) -> npt.NDArray[np.float64]:
+        if not isinstance(batch, Batch | Dataset):
+            rows = PassingRows(*rows)
+        return super()._advance(rows, starts, batch, dtype)
+
+    def _restore(self, t: int, arrays: Arrays) -> None:
+        super()._restore(t, arrays)
+        engine: Any = self._engine
+        if engine is None:
+            return
+        if not self._fused:
+            self._check_state(engine.state)
+            engine.state["past"] = Past.of(engine.state)
+        samples = engine.samples if self._fused else engine.state["past"].samples
+        if len(samples) != t - 1 or (np.diff(samples, prepend=0) < 1).any():
+            raise ValueError(f"its past does not have {t - 1} rounds")
+
+
+class FusedPast(LazyEngine):
+    """The gradient of the whole past from kept logits, a vertex, a step.
+
+    Samples of one data set in memory are kept as row numbers, each once; those of other
+    batches are copied. Logits follow the iterate step by step, see ``kernels.history``: those of
+    x_t are ``keep * logits + shift A[:, index]`` until a round has gone through them.
+    """
+
+    #: Arrays whose first axis grows.
+    growing = frozenset({"samples", "sources", "numbers", "shares", "logits", "features", "labels"})
+
+    def __init__(
+        self,
+        problem: SoftmaxRegression,
+        ball: RowL1Ball,
+        start: FloatArray,
+        step: Callable[[int], float] | None = None,
+    ) -> None:
+        # scalars: scale, weight of the sum, rounding in the logits
+        super().__init__(start, 3)
+        self._weight = problem.weight
+        self._radius = ball.radius
+        self._step = step
+        n_classes = start.shape[0]
+        self._keep, self._index = 1.0, np.zeros(n_classes, np.intp)
+        self._shift = np.zeros(n_classes)
+        #: Number of samples after each round.
+        self.samples: list[int] = []
+        self.sources: list[Samples] = []
+        self._gradient = np.zeros(start.shape)
+        self._scratch = np.zeros_like(start)
+
+    def rounds(
+        self, t: int, rows: Rows, starts: npt.NDArray[np.intp]
+    ) -> tuple[int, npt.NDArray[np.float64]]:
+        """Play rounds t, t + 1, ...: how many were done, and losses (one more where it failed)."""
+        losses = np.empty(starts.size - 1)
+        for i in range(losses.size):
+            batch = rows.rows[starts[i] : starts[i + 1]]
+            weight = self._weight(batch.size)
+            loss, logits = self._add_up(rows, batch, weight)
+            losses[i] = loss * weight
+            vertex = self._choose(t + i) if math.isfinite(loss) else None
+            if vertex is None:
+                return i, losses[: i + 1]
+            self._remember(rows, batch, weight, logits)
+            self._move(*vertex)
+        return losses.size, losses
+
+    def _add_up(self, rows: Rows, batch: IndexArray, weight: float) -> tuple[float, FloatArray]:
+        """Gradients of the batch and of the past at x_t; return the batch's loss and logits."""
+        from fastfw.kernels import history
+
+        logits = np.empty((batch.size, len(self.u)), self.u.dtype)
+        s = self.scalars[0]
+        out = self._scratch, self._gradient
+        loss: float = history.newest_gradient(
+            rows.X, rows.y, batch, self.u, s, weight, logits, out[0], out[1]
+        )
+        if not math.isfinite(loss):
+            return loss, logits
+        again = bool(self.scalars[2] > _LARGEST_DRIFT)
+        for source in self.sources:
+            X, y, seen, weights, known = source.arrays()
+            history.add_past_gradient(
+                X, y, seen, weights, known, self._keep, self._index, self._shift, again,
+                self.u, s, out[0], out[1],
+            )  # fmt: skip
+        # The logits are those of x_t now, whatever becomes of this round.
+        self._keep, self._shift = 1.0, np.zeros_like(self._shift)
+        return loss, logits
+
+    def _choose(self, t: int) -> tuple[IndexArray, npt.NDArray[np.float64], float] | None:
+        """Vertex (index, value) and step of round t; None if the gradient is not finite."""
+        assert self._step is not None
+        eta = self._step(t)
+        vertex = self._oracle()
+        return None if vertex is None else (*vertex, eta)
+
+    def _oracle(self) -> tuple[IndexArray, npt.NDArray[np.float64]] | None:
+        from fastfw.kernels import l1
+
+        index, value = np.empty_like(self._index), np.empty_like(self._shift)
+        return (index, value) if l1.lmo(self._gradient, self._radius, index, value) else None
+
+    def _remember(self, rows: Rows, batch: IndexArray, weight: float, logits: FloatArray) -> None:
+        """Add the batch to the past."""
+        before = self.samples[-1] if self.samples else 0
+        if isinstance(rows, PassingRows):
+            if not (self.sources and self.sources[-1].fits(batch.size)):
+                kept = sum(source.count for source in self.sources if source.kept)
+                n, d = max(batch.size, kept), rows.X.shape[1]
+                X, y = np.empty((n, d), rows.X.dtype), np.empty(n, np.intp)
+                self.sources.append(Samples(X, y, len(self.u), kept=True))
+            self.sources[-1].append(rows.X, rows.y, weight, logits)
+        else:
+            self._source(rows).add_rows(batch, weight, logits)
+        self.samples.append(before + batch.size)
+
+    def _source(self, rows: Rows) -> Samples:
+        for source in self.sources:
+            if source.holds(rows.X, rows.y):
+                source.attach(rows.X, rows.y)
+                return source
+        self.sources.append(Samples(rows.X, rows.y, len(self.u), kept=False))
+        return self.sources[-1]
+
+    def _move(self, index: IndexArray, value: npt.NDArray[np.float64], eta: float) -> None:
+        """X ← x + eta (v - x), and note what this does to the logits."""
+        from fastfw.kernels import l1
+
+        s, weight = self.scalars[:2]
+        s, weight = l1.step(self.u, self.sum, self._scratch, s, weight + s, index, value, eta)
+        if s > 16.0:  # after many away steps, whose eta is negative
+            l1.fold(self.u, self.sum, s, weight)
+            s, weight = 1.0, 0.0
+        self._keep, self._index, self._shift = 1.0 - eta, index, eta * value
+        # A round that found too much rounding has computed the logits anew.
+        drift = 0.0 if self.scalars[2] > _LARGEST_DRIFT else self.scalars[2]
+        self.scalars[:] = s, weight, (1.0 - eta) * drift + 1.0
+
+    # ------------------------------------------------------------------ saving
+
+    def arrays(self) -> Arrays:
+        """All of the state; of data in memory, the rows seen are copied."""
+        from fastfw.kernels import history
+
+        n_classes, d = self.u.shape
+        real = self.u.dtype
+        columns: dict[str, list[npt.NDArray[Any]]] = {
+            "numbers": [np.empty(0, np.intp)],
+            "features": [np.empty((0, d), real)],
+            "labels": [np.empty(0, np.intp)],
+            "shares": [np.empty(0)],
+            "logits": [np.empty((0, n_classes), real)],
+        }
+        for source in self.sources:
+            X, y, rows, weights, logits = source.arrays()
+            logits = logits.copy()
+            history.move_logits(X, rows, self._keep, self._index, self._shift, logits)
+            numbers = source.numbers[: source.count]
+            for name, part in zip(
+                columns, (numbers, X[rows], y[rows], weights, logits), strict=True
+            ):
+                columns[name].append(part)
+        table = [(source.kept, source.n, source.count) for source in self.sources]
+        return {
+            **super().arrays(),
+            "samples": np.array(self.samples, np.intp),
+            "sources": np.array(table, np.intp).reshape(-1, 3),
+            **{name: np.concatenate(parts) for name, parts in columns.items()},
+        }
+
+    def restore(self, arrays: Arrays) -> None:
+        """Take over a state that `arrays` gave, unless it would lead kernels astray."""
+        super().restore(arrays)
+        self.samples = arrays["samples"].tolist()
+        columns = [arrays[k] for k in ("numbers", "features", "labels", "shares", "logits")]
+        n_classes = len(self.u)
+        table = arrays["sources"]
+        total = int(table[:, 2].sum())
+        if not (
+            (table[:, 2] >= 1).all()
+            and (table[:, 2] <= table[:, 1]).all()
+            and all(len(column) == total for column in columns)
+            and ((arrays["labels"] >= 0) & (arrays["labels"] < n_classes)).all()
+            and np.isfinite(arrays["features"]).all()
+            and np.isfinite(arrays["shares"]).all()
+        ):
+            raise ValueError("its past is out of range")
+        first = 0
+        self.sources = []
+        for kept, n, count in table.tolist():
+            part = slice(first, first + count)
+            first += count
+            self.sources.append(
+                Samples.restored(bool(kept), n, *(column[part] for column in columns))
+            )
+
+    def copy(self) -> Any:
+        """Return an independent engine in the same state."""
+        other = super().copy()
+        other._shift = self._shift.copy()
+        other.samples = list(self.samples)
+        other.sources = [source.copy() for source in self.sources]
+        other._gradient, other._scratch = self._gradient.copy(), self._scratch.copy()
+        return other

@@ -1,0 +1,119 @@
+"""OAW: online Frank-Wolfe with away steps (Lafond, Wai and Moulines 2015)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw._checks import FloatArray
+from fastfw.learners._active import ActiveSet
+from fastfw.learners._away import FusedAway
+from fastfw.learners._engines import Engine
+from fastfw.learners._history import HistoryLearner
+from fastfw.learners._oracles import vertex
+from fastfw.schedules import power_schedule
+
+__all__ = ["OAW"]
+
+
+class OAW(HistoryLearner):
+    r"""Online away-step Frank-Wolfe: towards the best vertex, or away from the worst in use.
+
+    With :math:`g = \frac1t \sum_{\tau \le t} \nabla f_\tau(x_t)`, v the vertex that minimises
+    ⟨g, v⟩ and a the active vertex of largest ⟨g, a⟩:
+
+    .. math::
+
+        x_{t+1} = \begin{cases}
+        x_t + \eta_n (v - x_t)
+        & \text{if } \langle g, x_t - v \rangle \ge \langle g, a - x_t \rangle \\
+        x_t + \gamma (x_t - a), \quad
+        \gamma = \min(\eta_n, w_a / (1 - w_a)) & \text{otherwise} \end{cases}
+
+    where n counts the first kind of steps. The decision is a weighted mean of x_1 and of active
+    vertices: whole matrices, all rows together. An away step that reaches its bound takes all
+    weight from a, which is then no longer active.
+
+    Parameters
+    ----------
+    problem, set, start, seed, engine, dtype
+        As in `ORGFW`.
+    step : float or callable, optional
+        Step size eta_n in [0, 1] as a function of the number of Frank-Wolfe steps, the present one
+        included. By default min(2/(n + 1), 1).
+
+    Notes
+    -----
+    The past is kept, and its gradients are found, as in `OFW`; so are evaluations counted. One call
+    of the oracle a round. At most one vertex a round becomes active, kept as a column
+    and a sign for each row. x_1 carries the weight that the vertices leave and is never moved
+    away from. Of several worst vertices the one active longest is taken.
+
+    References
+    ----------
+    Lafond, Wai, Moulines, "On the online Frank-Wolfe algorithms for convex and non-convex
+    optimizations", 2015.
+
+    Examples
+    --------
+    >>> import numpy as np, fastfw as fw
+    >>> X, y = np.eye(4), np.array([0, 1, 0, 1])
+    >>> learner = fw.OAW(fw.SoftmaxRegression(4, 2), fw.RowL1Ball((2, 4), radius=2.0))
+    >>> result = learner.run(fw.iid_stream(X, y, batch_size=2, rounds=100, seed=0))
+    >>> bool(result.losses[-20:].mean() < result.losses[0])
+    True
+    """
+
+    def __init__(
+        self,
+        problem: Any,
+        set: Any,
+        *,
+        step: object = None,
+        start: npt.ArrayLike | None = None,
+        seed: int | tuple[int, ...] = 0,
+        engine: str = "fused",
+        dtype: npt.DTypeLike | None = None,
+    ) -> None:
+        super().__init__(
+            problem,
+            set,
+            schedules={"step": power_schedule(2.0, 1.0) if step is None else step},
+            start=start,
+            seed=seed,
+            engine=engine,
+            dtype=dtype,
+        )
+
+    def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
+        x, active = state["x"], ActiveSet.of(state)
+        loss, g, past = self._past_gradient(t, batch, state)
+        v = vertex(self.set, g, t).astype(x.dtype) + 0.0  # no -0: equal vertices, equal bytes
+        vertices = active.vertices(x.dtype, x.shape)
+        slopes = [float(np.vdot(g, a)) for a in vertices]
+        start_slope, v_slope = (float(np.vdot(g, z.astype(x.dtype))) for z in (self._start, v))
+        moved, eta = self._direction(active, v.tobytes(), slopes, start_slope, v_slope)
+        target = np.frombuffer(moved, x.dtype).reshape(x.shape)
+        x = x + eta * (target - x)
+        return loss, {"x": x, "past": past, **active.arrays(x.dtype, x.shape)}
+
+    def _direction(
+        self, active: ActiveSet, v: bytes, slopes: list[float], start_slope: float, v_slope: float
+    ) -> tuple[bytes, float]:
+        """Vertex and step, below 0 for a step away from it, of a round; changes the active set."""
+        toward, away, a = active.gaps(slopes, start_slope, v_slope)
+        if a is None or toward >= away:  # Frank-Wolfe step
+            eta = self._schedule("step", active.steps + 1)
+            active.step_toward(v, eta)
+            return v, eta
+        gamma = min(self._schedule("step", active.steps), active.largest_step(a))
+        active.step_away(a, gamma)
+        return a, -gamma
+
+    def _check_state(self, state: dict[str, Any]) -> None:
+        ActiveSet.of(state)
+
+    def _make_fused(self, start: FloatArray) -> Engine:
+        return FusedAway(self.problem, self.set, start, self._direction)
