@@ -10,6 +10,7 @@ import contextlib
 import io
 import math
 import os
+import shutil
 import sys
 import time
 import warnings
@@ -250,9 +251,12 @@ def _bar() -> Iterator[Callable[[int, int, str], None] | None]:
     from tqdm import tqdm
 
     with tqdm(
+        total=1,
         bar_format="{desc} {bar} {n_fmt}/{total_fmt} [{elapsed}]",
         leave=False,
-        dynamic_ncols=True,
+        # Some terminals say that they have no columns and no rows; no bar would be drawn there.
+        ncols=shutil.get_terminal_size().columns - 1,
+        nrows=20,
         file=sys.stderr,
     ) as bar:
 

@@ -71,7 +71,7 @@ def test_compare_prints_a_table_and_writes_three_files(tmp_path, blobs, capsys):
     assert "2 trials of 4 rounds" in lines[0]
     assert sum(line.startswith(("ORGFW ", "OSFW ")) for line in lines) == 2
     assert printed.count("+-") == 3
-    assert lines[-3].startswith("comparator: ")
+    assert lines[-4].startswith("comparator: ")
     assert lines[-2].startswith("regret above ORGFW's, trial by trial: OSFW ")
     assert lines[-1].startswith("files: ")
     assert sorted(os.listdir(out)) == FILES

@@ -1,6 +1,7 @@
 """Comparisons: their numbers against plain NumPy, their files, their picture."""
 
 import csv
+import dataclasses
 import math
 import os
 import stat
@@ -205,11 +206,13 @@ def test_defaults_fit_the_size_of_unknown_data(data):
 def test_progress_counts_every_step(data):
     seen = []
     compare(data, rounds=2, batch_size=2, trials=2, progress=lambda *step: seen.append(step))
-    assert [done for done, _, _ in seen] == [0, 1, 2, 3, 4, 5]
+    assert [done for done, _, _ in seen] == [0, 1, 1, 2, 2, 3, 4, 5]
     assert {total for _, total, _ in seen} == {5}
     assert [what for _, _, what in seen] == [
         "comparator",
+        "ORGFW, compiling",
         "ORGFW, trial 1",
+        "OSFW, compiling",
         "OSFW, trial 1",
         "ORGFW, trial 2",
         "OSFW, trial 2",
@@ -227,8 +230,11 @@ def test_progress_counts_every_step(data):
         ({"methods": ["orgfw", "ORGFW"]}, ValueError, "'orgfw' is given twice"),
         ({"rounds": 0}, ValueError, "rounds"),
         ({"rounds": 2.5}, TypeError, "rounds"),
-        ({"rounds": 10**15}, MemoryError, "rounds: the curves"),
-        ({"rounds": 10**30}, MemoryError, "rounds: the curves"),
+        ({"rounds": 10**15}, MemoryError, "rounds, batch_size: the curves"),
+        ({"rounds": 10**30}, MemoryError, "rounds, batch_size: the curves"),
+        ({"batch_size": 10**15}, MemoryError, "rounds, batch_size"),
+        ({"radius": 1e308}, ValueError, "rescale X or take a smaller radius"),
+        ({"radius": 1e20, "dtype": "float32"}, ValueError, "overflow in float32"),
         ({"batch_size": -1}, ValueError, "batch_size"),
         ({"radius": math.nan}, ValueError, "radius"),
         ({"radius": "8"}, TypeError, "radius"),
@@ -329,8 +335,8 @@ def test_table_shows_every_method(result):
         assert float(ms) == pytest.approx(run.ms_per_round, rel=1e-2)
         assert float(suboptimality) == pytest.approx(run.suboptimality.mean(), rel=1e-2)
         assert float(nonzeros) == pytest.approx(run.nonzeros.mean(), abs=0.051)
-    assert "comparator: best fixed decision for all 48 training rows" in lines[-2]
-    assert f"{result.comparator.relative_gap:.1e}" in lines[-2]
+    assert "comparator: best fixed decision for all 48 training rows" in lines[-3]
+    assert f"relative gap {result.comparator.relative_gap:.1e}" in lines[-2]
     difference = result.methods[1].final_regret - result.methods[0].final_regret
     mean, error = lines[-1].rpartition("OSFW ")[2].split(" +- ")
     assert float(mean) == pytest.approx(difference.mean(), abs=0.51 * 10.0 ** -_decimals(mean))
@@ -341,6 +347,15 @@ def test_table_shows_every_method(result):
 
 def _decimals(text):
     return len(text.partition(".")[2])
+
+
+def test_table_stays_narrow(result):
+    run = result.methods[0]
+    huge = dataclasses.replace(run, regret=run.regret * 1e100)
+    zero = dataclasses.replace(result.methods[1], regret=run.regret * -1e-100)
+    table = format_table(dataclasses.replace(result, methods=(huge, zero)))
+    assert max(len(line) for line in table.splitlines()) < 150
+    assert "-0." not in table
 
 
 def test_one_trial_has_no_standard_error(data):

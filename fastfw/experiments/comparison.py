@@ -216,6 +216,18 @@ def _take_data(data: Any, root: str | os.PathLike[str] | None) -> tuple[str, Dat
     return "data", Dataset(X, y)
 
 
+def _check_scale(data: Dataset, radius: float) -> None:
+    """Refuse logits so large that they, or what is computed from them, overflow."""
+    largest = float(np.abs(data.X).max())
+    limit = 1e100 if data.X.dtype == np.float64 else 1e15
+    if max(radius, 1.0) * largest > limit:
+        raise ValueError(
+            f"radius: {radius:g} with features up to {largest:g} allows logits that overflow in "
+            f"{data.X.dtype}; at most {limit:g} is wanted of their product: rescale X or take a "
+            "smaller radius"
+        )
+
+
 def _make_stream(
     setting: str, data: Dataset, *, batch_size: int, rounds: int, seed: int
 ) -> IndexedStream:
@@ -306,24 +318,27 @@ def prepare(
     schedules = tuple(_schedules(method, preset, step, momentum) for method in chosen)
     T = default.rounds if rounds is None else int(rounds)
     B = default.batch_size if batch_size is None else int(batch_size)
+    r = default.radius if radius is None else float(radius)
+    fast = dataset.astype(learning)
+    _check_scale(fast, r)
     try:
         results = tuple(
             _empty_result(method, taken, trials, T)
             for method, taken in zip(chosen, schedules, strict=True)
         )
+        np.empty((2, B), dtype=np.intp)
     except (MemoryError, OverflowError, ValueError):
         raise MemoryError(
-            f"rounds: the curves of {len(chosen)} methods, {trials} trials and {T} rounds do not "
-            "fit into memory; ask for fewer rounds"
+            f"rounds, batch_size: the curves of {len(chosen)} methods, {trials} trials and {T} "
+            f"rounds, or a batch of {B} rows, do not fit into memory; ask for less"
         ) from None
-    fast = dataset.astype(learning)
     seeds = range(first_seed, first_seed + trials)
     return Race(
         name=name,
         setting=setting,
         rounds=T,
         batch_size=B,
-        radius=default.radius if radius is None else float(radius),
+        radius=r,
         seeds=seeds,
         methods=chosen,
         exact=dataset.astype(np.float64),
@@ -376,14 +391,15 @@ def run(race: Race, *, progress: Progress | None = None) -> CompareResult:
         entries = zip(race.methods, race.schedules, race.results, strict=True)
         for method, schedules, outcome in entries:
             done += 1
-            tell(done, f"{method.label}, trial {trial + 1}")
             if trial == 0:
+                tell(done, f"{method.label}, compiling")
                 # Compile, and touch the memory, before the clock runs.
                 few = min(race.rounds, 2)
                 warm = _make_stream(
                     race.setting, race.fast, batch_size=race.batch_size, rounds=few, seed=0
                 )
                 method.build(problem, ball, rounds=few, seed=0, **schedules).run(warm)
+            tell(done, f"{method.label}, trial {trial + 1}")
             learner = method.build(problem, ball, rounds=race.rounds, seed=seed, **schedules)
             ran = learner.run(stream)
             decision = np.asarray(ran.decision, dtype=np.float64)

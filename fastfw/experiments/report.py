@@ -51,15 +51,22 @@ def _decimals(values: Iterable[float], digits: int) -> int:
     return min(max(digits - 1 - math.floor(math.log10(min(sizes))), 0), 9) if sizes else 0
 
 
+def _fixed(value: float, decimals: int, sign: str = "") -> str:
+    """Return a number with so many decimals, without a sign before zero, short if it is huge."""
+    if abs(value) >= 1e9:
+        return f"{value:{sign}.3e}"
+    return f"{round(value, decimals) + 0.0:{sign}.{decimals}f}"
+
+
 def _regret_cells(result: CompareResult) -> list[str]:
     """Return ``mean +- error`` for each method, all to the same number of decimals."""
     means = [float(run.final_regret.mean()) for run in result.methods]
     errors = [standard_error(run.final_regret) for run in result.methods]
     decimals = min(max(_decimals(errors, 2), 1), 4)
-    cells = [f"{mean:.{decimals}f}" for mean in means]
+    cells = [_fixed(mean, decimals) for mean in means]
     if result.trials == 1:
         return cells
-    errors_as_text = [f"{error:.{decimals}f}" for error in errors]
+    errors_as_text = [_fixed(error, decimals) for error in errors]
     width = max(len(text) for text in errors_as_text)
     return [f"{cell} +- {text:>{width}}" for cell, text in zip(cells, errors_as_text, strict=True)]
 
@@ -123,7 +130,8 @@ def _comparator_line(result: CompareResult) -> str:
     where = "training rows" if result.setting == "stochastic" else "rows played"
     return (
         f"comparator: best fixed decision for all {best.n_rows} {where}, "
-        f"loss {best.value:.6f} nats, certified within {best.relative_gap:.1e} of optimal"
+        f"loss {best.value:.6f} nats,\nproved to be within {best.gap:.1e} nats of optimal "
+        f"(relative gap {best.relative_gap:.1e})"
     )
 
 
@@ -139,7 +147,8 @@ def _difference_line(result: CompareResult) -> str:
         error = standard_error(difference)
         decimals = min(max(_decimals([error], 2), 1), 4)
         parts.append(
-            f"{run.method.label} {difference.mean():+.{decimals}f} +- {error:.{decimals}f}"
+            f"{run.method.label} {_fixed(float(difference.mean()), decimals, '+')} "
+            f"+- {_fixed(error, decimals)}"
         )
     return f"regret above {first.method.label}'s, trial by trial: {', '.join(parts)}"
 
