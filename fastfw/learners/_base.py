@@ -19,6 +19,7 @@ from fastfw.learners import _files
 from fastfw.learners._engines import Engine, StepsEngine
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.schedules import as_schedule, value_at
+from fastfw.sets import RowL1Ball
 from fastfw.streams import Batch, Dataset, IndexedStream
 
 __all__ = ["OnlineLearner", "Round", "RunResult"]
@@ -87,6 +88,8 @@ class OnlineLearner(ABC):
 
     #: Names of the schedules, in the order of the constructor.
     _schedule_names: ClassVar[tuple[str, ...]] = ("step",)
+    #: What the "steps" engine keeps beside the decision, if that is points of the set's space only.
+    _points: ClassVar[tuple[str, ...] | None] = None
     #: Whether compiled rounds rely on features that were looked through for NaN beforehand.
     _needs_finite: ClassVar[bool] = False
 
@@ -331,8 +334,15 @@ class OnlineLearner(ABC):
     def _restore(self, t: int, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Take over a saved state; arrays must have the names, shapes and dtypes of a live one."""
         self._t = positive_int(t, "t")
+        if self._t > np.iinfo(np.intp).max:
+            raise ValueError(f"t is too large: {t}")
         if not arrays and self._t == 1:
             return
+        if self._t == 1:
+            raise ValueError("it is in round 1, but has a state")
+        for name, found in arrays.items():
+            if found.dtype.kind == "f" and not np.isfinite(found).all():
+                raise ValueError(f"its state {name!r} is not finite")
         if self._dtype is None:
             raise ValueError("it has a state but no dtype")
         engine = self._open(self._dtype)
@@ -347,8 +357,27 @@ class OnlineLearner(ABC):
                 fits = found.ndim == own.ndim and found.shape[1:] == own.shape[1:]
             if not fits or found.dtype != own.dtype:
                 raise ValueError(f"its state {name!r} does not fit: {found.dtype} {found.shape}")
+        self._check_names(engine, arrays)
         engine.restore(arrays)
+        if type(self._set) is RowL1Ball:
+            slack = float(np.sqrt(np.finfo(self._dtype).eps))  # far more than rounding adds up to
+            if not self._set.contains(engine.decision(), tol=slack):
+                raise ValueError("its decision lies outside the set")
         self._engine = engine
+
+    def _check_names(self, engine: Engine, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Refuse arrays that are missing or too many, where a method says what it keeps."""
+        if self._points is None:
+            return
+        points = () if self._fused else self._points
+        for name in points:
+            if name not in arrays:
+                raise ValueError(f"its state lacks {name!r}")
+            if arrays[name].shape != self._start.shape or arrays[name].dtype.kind != "f":
+                raise ValueError(f"its state {name!r} does not fit")
+        for name in arrays:
+            if name not in points and name not in engine.arrays():
+                raise ValueError(f"its state has an unknown array {name!r}")
 
     def _resolve(self, batch: Any) -> np.dtype[Any]:
         """Dtype of the parameters: as asked for, else float32 where the first batch is."""

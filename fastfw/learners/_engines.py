@@ -155,6 +155,7 @@ class FusedMomentum:
             and 0.0 < scale <= 1.0
             and 0.0 <= last <= 1.0
             and np.isfinite(weight)
+            and np.isin(np.abs(arrays["value"]), (0.0, self._radius)).all()
         ):
             raise ValueError("its state is out of range")
         self.scalars[...] = arrays["scalars"]  # says which estimate is the current one

@@ -70,6 +70,8 @@ class ORGFW(OnlineLearner):
     True
     """
 
+    _points = ("x_previous", "d")
+
     def __init__(
         self,
         problem: Any,

@@ -52,6 +52,8 @@ class OSFW(OnlineLearner):
     (1, 2)
     """
 
+    _points = ("d",)
+
     def __init__(
         self,
         problem: Any,
