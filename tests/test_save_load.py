@@ -1,0 +1,505 @@
+"""Saved learners: the same bits in another process, and files that are not to be trusted."""
+
+import io
+import json
+import os
+import pickle
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fastfw as fw
+from learner_cases import ENGINES, METHODS, Box, C, D, Quadratic, make, make_data, make_stream
+from sizes import sized
+
+SAVED = {name: method for name, method in METHODS.items() if "rough" not in name}
+methods = pytest.mark.parametrize("method", SAVED.values(), ids=SAVED)
+engines = pytest.mark.parametrize("engine", ENGINES)
+BREAK = 13
+
+
+def saved(path, method=METHODS["ORGFW"], engine="fused", rounds=BREAK, **changes):
+    """A learner in the middle of a run, and its file."""
+    learner = make(method, engine, **changes)
+    learner.run(list(make_stream())[:rounds])
+    learner.save(path)
+    return learner
+
+
+def read(path):
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    return json.loads(arrays.pop("header").tobytes()), arrays
+
+
+def write(path, header, arrays):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    np.savez(path, header=np.frombuffer(text, np.uint8), **arrays)
+
+
+# --- going on -------------------------------------------------------------------------------------
+
+
+@methods
+@engines
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_going_on_from_a_file_gives_the_same_bits(method, engine, dtype, tmp_path):
+    batches = list(make_stream(dtype))
+    path = tmp_path / "learner.npz"
+    for at in (0, 1, 2, BREAK):
+        wanted = make(method, engine)
+        wanted.run(batches[:at])
+        wanted.save(path)
+        learner = method.learner.load(path)
+        assert repr(learner) == repr(wanted)
+        assert learner.play().tobytes() == wanted.play().tobytes()
+        assert learner.average.tobytes() == wanted.average.tobytes()
+        again = tmp_path / "again.npz"
+        learner.save(again)
+        assert again.read_bytes() == path.read_bytes()
+        one, other = wanted.run(batches[at:]), learner.run(batches[at:])
+        assert one.losses.tolist() == other.losses.tolist()
+        assert one.decision.tobytes() == other.decision.tobytes()
+        assert one.average.tobytes() == other.average.tobytes()
+
+
+@engines
+def test_going_on_in_another_process(engine, tmp_path):
+    X, y = make_data()
+    np.savez(tmp_path / "data.npz", X=X, y=y)
+    stream = fw.iid_stream(X, y, batch_size=5, rounds=30, seed=1)
+    wanted = make(METHODS["ORGFW"], engine).run(stream)
+    learner = make(METHODS["ORGFW"], engine)
+    learner.run(list(stream)[:BREAK])
+    learner.save(tmp_path / "learner.npz")
+    code = f"""
+import numpy as np, fastfw as fw
+data = np.load("data.npz")
+stream = fw.iid_stream(data["X"], data["y"], batch_size=5, rounds=30, seed=1)
+learner = fw.ORGFW.load("learner.npz")
+assert learner.engine == {engine!r} and learner.t == {BREAK + 1}
+result = learner.run(list(stream)[{BREAK}:])
+np.savez("result.npz", decision=result.decision, average=result.average, losses=result.losses)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    with np.load(tmp_path / "result.npz") as found:
+        assert found["decision"].tobytes() == wanted.decision.tobytes()
+        assert found["average"].tobytes() == wanted.average.tobytes()
+        assert found["losses"].tolist() == wanted.losses[BREAK:].tolist()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"step": 0.25, "momentum": 1},
+        {"step": fw.power_schedule(1 / 3, 0.7)},
+        {"seed": (3, 4)},
+        {"dtype": np.float32},
+        {"reduction": "sum"},
+        {"start": np.full((C, D), 0.1)},
+        {"d": 1024, "start": None},  # rows that the engine makes longer
+    ],
+    ids=str,
+)
+def test_arguments_come_back(changes, tmp_path):
+    learner = make(METHODS["ORGFW"], **changes)
+    X, y = make_data(d=changes.get("d", D))
+    learner.observe((X[:5], y[:5]))
+    learner.save(tmp_path / "learner.npz")
+    twin = fw.ORGFW.load(tmp_path / "learner.npz")
+    assert twin.problem == learner.problem
+    assert twin.set == learner.set
+    assert twin._seed == learner._seed
+    assert twin._schedules == learner._schedules
+    for other in (learner, twin):
+        other.observe((X[5:10], y[5:10]))
+    assert twin.play().tobytes() == learner.play().tobytes()
+
+
+def test_paths_of_every_kind(tmp_path):
+    for path in (str(tmp_path / "a"), tmp_path / "b.npz", tmp_path / "no suffix.learner"):
+        learner = saved(path)
+        assert Path(path).exists()
+        assert repr(fw.ORGFW.load(path)) == repr(learner)
+    assert {p.name for p in tmp_path.iterdir()} == {"a", "b.npz", "no suffix.learner"}
+
+
+# --- objects of one's own -------------------------------------------------------------------------
+
+
+def test_callables_have_to_be_given_again(tmp_path):
+    path = tmp_path / "learner.npz"
+    half = {"step": lambda t: 0.5, "momentum": lambda t: 1.0 / t}
+    learner = saved(path, **half)
+    with pytest.raises(ValueError, match=r"its step is a callable, .* give step=\.\.\. again"):
+        fw.ORGFW.load(path)
+    with pytest.raises(ValueError, match=r"its momentum is a callable, .* give momentum=\.\.\."):
+        fw.ORGFW.load(path, step=half["step"])
+    twin = fw.ORGFW.load(path, **half)
+    batches = list(make_stream())[BREAK:]
+    assert twin.run(batches).decision.tobytes() == learner.run(batches).decision.tobytes()
+    with pytest.raises(ValueError, match="rate"):
+        fw.ORGFW.load(path, rate=0.5, **half)
+
+
+def test_custom_problems_and_sets_have_to_be_given_again(tmp_path):
+    path = tmp_path / "learner.npz"
+    problem, box = Quadratic((2, 3)), Box((2, 3))
+    batches = np.random.default_rng(0).standard_normal((20, 4, 2, 3))
+    learner = fw.ORGFW(problem, box)
+    learner.run(batches[:9])
+    learner.save(path)
+    with pytest.raises(ValueError, match=r"its problem is not saved; give problem=\.\.\. again"):
+        fw.ORGFW.load(path)
+    with pytest.raises(ValueError, match=r"its set is not saved; give set=\.\.\. again"):
+        fw.ORGFW.load(path, problem=problem)
+    twin = fw.ORGFW.load(path, problem=problem, set=box)
+    assert twin.run(batches[9:]).decision.tobytes() == learner.run(batches[9:]).decision.tobytes()
+    with pytest.raises(ValueError, match="not a saved ORGFW"):
+        fw.ORGFW.load(path, problem=Quadratic((3, 2)), set=Box((3, 2)))
+
+
+def test_custom_sets_that_answer_in_another_dtype(tmp_path):
+    """A learner that could be saved can be loaded."""
+    learner = fw.ORGFW(*(fw.SoftmaxRegression(D, C), Box((C, D))), dtype=np.float32)
+    learner.run(list(make_stream())[:BREAK])
+    assert learner.play().dtype == np.float32
+    learner.save(tmp_path / "learner.npz")
+    twin = fw.ORGFW.load(tmp_path / "learner.npz", set=Box((C, D)))
+    assert twin.play().tobytes() == learner.play().tobytes()
+
+
+def test_a_fused_file_does_not_fit_other_objects(tmp_path):
+    saved(tmp_path / "learner.npz")
+    with pytest.raises(ValueError, match="needs the engine 'fused' for this problem and set"):
+        fw.ORGFW.load(tmp_path / "learner.npz", set=Box((C, D)))
+
+
+# --- files that are not whole ---------------------------------------------------------------------
+
+
+def test_interrupted_saves_leave_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "learner.npz"
+    learner = saved(path)
+    before = path.read_bytes()
+    learner.observe(next(iter(make_stream())))
+
+    def broken(error):
+        def savez(file, **arrays):
+            file.write(b"half of it")
+            raise error
+
+        return savez
+
+    for error in (OSError("no space left"), KeyboardInterrupt()):
+        monkeypatch.setattr(np, "savez", broken(error))
+        with pytest.raises(type(error)):
+            learner.save(path)
+        assert path.read_bytes() == before
+        assert [p.name for p in tmp_path.iterdir()] == ["learner.npz"]
+    monkeypatch.undo()
+    learner.save(path)
+    assert fw.ORGFW.load(path).t == BREAK + 2
+
+
+def test_folders_that_are_not_there(tmp_path):
+    learner = saved(tmp_path / "learner.npz")
+    with pytest.raises(FileNotFoundError):
+        learner.save(tmp_path / "nowhere" / "learner.npz")
+    with pytest.raises(FileNotFoundError):
+        fw.ORGFW.load(tmp_path / "nothing.npz")
+    with pytest.raises(OSError, match=r".+"):
+        fw.ORGFW.load(tmp_path)
+
+
+def one_line(path, cls=fw.ORGFW, **arguments):
+    """The message with which a file is refused."""
+    with pytest.raises(ValueError, match="is not a saved") as caught:
+        cls.load(path, **arguments)
+    assert type(caught.value) is ValueError
+    message = str(caught.value)
+    assert message.startswith(f"{path} is not a saved {cls.__name__}: ")
+    assert "\n" not in message
+    return message
+
+
+def test_truncated_files(tmp_path):
+    path = tmp_path / "learner.npz"
+    saved(path)
+    whole = path.read_bytes()
+    for length in [*range(0, 64), *range(64, len(whole), sized(37, 211)), len(whole) - 1]:
+        path.write_bytes(whole[:length])
+        one_line(path)
+
+
+def test_damaged_files_are_refused_or_mean_the_same(tmp_path):
+    """One byte changed anywhere: never another error, never another learner."""
+    path, again = tmp_path / "learner.npz", tmp_path / "again.npz"
+    saved(path)
+    whole = path.read_bytes()
+    refused = 0
+    for i in range(0, len(whole), sized(7, 61)):
+        for flip in (0x01, 0xFF):
+            damaged = bytearray(whole)
+            damaged[i] ^= flip
+            path.write_bytes(damaged)
+            try:
+                learner = fw.ORGFW.load(path)
+            except ValueError as error:
+                assert str(error).startswith(f"{path} is not a saved ORGFW: ")  # noqa: PT017
+                refused += 1
+            else:  # a byte that nobody reads, such as a time
+                learner.save(again)
+                assert again.read_bytes() == whole
+    assert refused > len(whole) // sized(14, 122)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"a learner",
+        b"PK\x03\x04",
+        b"\x93NUMPY\x01\x00",
+        b"PK\x05\x06" + bytes(18),
+        pickle.dumps({"header": "fastfw learner"}),
+        os.urandom(2000),
+    ],
+    ids=["empty", "text", "zip start", "npy start", "empty zip", "pickle", "noise"],
+)
+def test_files_that_are_something_else(content, tmp_path):
+    path = tmp_path / "learner.npz"
+    path.write_bytes(content)
+    one_line(path)
+
+
+def test_arrays_that_are_something_else(tmp_path):
+    path = tmp_path / "learner.npz"
+    np.savez(path, X=np.ones(3))
+    one_line(path)
+    with path.open("wb") as file:
+        np.save(file, np.ones(3))
+    one_line(path)
+
+
+# --- files that are meant to do harm --------------------------------------------------------------
+
+
+class Trap:
+    """Unpickling this would leave a file behind."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return os.mkdir, (self.path,)
+
+
+def test_nothing_in_a_file_is_executed(tmp_path):
+    path, sprung = tmp_path / "learner.npz", tmp_path / "sprung"
+    saved(path)
+    header, arrays = read(path)
+    trap = np.array([Trap(sprung)], dtype=object)
+    for name in [*arrays, "header", "another"]:
+        buffer = io.BytesIO()
+        np.savez(
+            buffer, allow_pickle=True, **{**arrays, "header": header_bytes(header), name: trap}
+        )
+        path.write_bytes(buffer.getvalue())
+        one_line(path)
+    # a bare pickle inside the archive
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.npy", pickle.dumps(Trap(sprung)))
+    one_line(path)
+    path.write_bytes(pickle.dumps(Trap(sprung)))
+    one_line(path)
+    assert not sprung.exists()
+
+
+def header_bytes(header):
+    return np.frombuffer(json.dumps(header).encode(), np.uint8)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"fastfw learner": 2},
+        {"fastfw learner": None},
+        {"method": "OSFW"},
+        {"method": "object"},
+        {"method": None},
+        {"t": 0},
+        {"t": -3},
+        {"t": 2.5},
+        {"t": "3"},
+        {"t": True},
+        {"t": None},
+        {"t": 10**30},
+        {"t": 1},
+        {"dtype": "int8"},
+        {"dtype": "object"},
+        {"dtype": "float32"},
+        {"dtype": None},
+        {"engine": "steps"},
+        {"engine": "turbo"},
+        {"engine": ["fused"]},
+        {"seed": 1.5},
+        {"seed": [-1]},
+        {"seed": {}},
+        {"problem": {"name": "SoftmaxRegression", "n_features": 7, "n_classes": 3}},
+        {"problem": {"name": "os.system", "command": "true"}},
+        {"problem": {"name": "SoftmaxRegression", "n_features": 6, "n_classes": 3, "x": 1}},
+        {"problem": []},
+        {"problem": "SoftmaxRegression"},
+        {"set": {"name": "RowL1Ball", "shape": [3, 6], "radius": -2.0}},
+        {"set": {"name": "RowL1Ball", "shape": [3, 6], "radius": "2"}},
+        {"set": {"name": "RowL1Ball", "shape": [3, 10**12], "radius": 2.0}},
+        {"set": {"name": "L2Ball"}},
+        {"set": 3},
+        {"schedules": {"step": {"c": -1.0, "e": 1.0}, "momentum": {"value": 0.5}}},
+        {"schedules": {"step": "import os", "momentum": {"value": 0.5}}},
+        {"schedules": {"speed": {"value": 0.5}}},
+        {"schedules": {"start": {"value": 0.5}}},
+        {"schedules": []},
+        {"options": {"start": None}},
+        {"options": {"command": "true"}},
+        {"options": None},
+    ],
+    ids=str,
+)
+def test_headers_that_do_not_fit(changes, tmp_path):
+    path = tmp_path / "learner.npz"
+    saved(path)
+    header, arrays = read(path)
+    write(path, {**header, **changes}, arrays)
+    one_line(path)
+    for name in changes:
+        write(path, {k: v for k, v in header.items() if k != name}, arrays)
+        one_line(path)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [b"", b"{", b"[]", b"null", b"3", b'"text"', b"\xff\xfe", b"[" * 100_000, b'{"t": 1}'],
+    ids=["empty", "half", "list", "null", "number", "text", "not utf-8", "deep", "too little"],
+)
+def test_headers_that_are_not_headers(header, tmp_path):
+    path = tmp_path / "learner.npz"
+    saved(path)
+    _, arrays = read(path)
+    write(path, header, arrays)
+    one_line(path)
+
+
+def tampered(name, change):
+    """A state with one array changed."""
+
+    def apply(arrays):
+        found = arrays[f"state.{name}"].copy()
+        arrays[f"state.{name}"] = change(found)
+
+    return apply
+
+
+def put(where, value):
+    def change(array):
+        array[where] = value
+        return array
+
+    return change
+
+
+STATES = {
+    "index beyond the features": tampered("index", put(1, D)),
+    "index far beyond": tampered("index", put(0, 2**40)),
+    "index negative": tampered("index", put(2, -1)),
+    "index as floats": tampered("index", lambda a: a.astype(float)),
+    "index too short": tampered("index", lambda a: a[:-1]),
+    "u too narrow": tampered("u", lambda a: a[:, :-1]),
+    "u flat": tampered("u", lambda a: a.ravel()),
+    "u single": tampered("u", lambda a: a.astype(np.float32)),
+    "u nan": tampered("u", put((0, 0), np.nan)),
+    "u infinite": tampered("u", put((1, 2), np.inf)),
+    "u outside the ball": tampered("u", put((1, 2), 1e3)),
+    "previous nan": tampered("previous", put((0, 0), np.nan)),
+    "estimate nan": tampered("estimate", put((0, 0), np.nan)),
+    "sum infinite": tampered("sum", put((0, 0), -np.inf)),
+    "value not of the ball": tampered("value", put(0, 1e9)),
+    "value nan": tampered("value", put(0, np.nan)),
+    "scale zero": tampered("scalars", put(0, 0.0)),
+    "scale nan": tampered("scalars", put(0, np.nan)),
+    "scale above one": tampered("scalars", put(0, 2.0)),
+    "weight nan": tampered("scalars", put(1, np.nan)),
+    "last step too long": tampered("scalars", put(2, 1.5)),
+    "parity": tampered("scalars", put(3, 0.5)),
+    "parity large": tampered("scalars", put(3, 2.0)),
+    "too few scalars": tampered("scalars", lambda a: a[:2]),
+    "no u": lambda arrays: arrays.pop("state.u"),
+    "no scalars": lambda arrays: arrays.pop("state.scalars"),
+    "no state": lambda arrays: [arrays.pop(n) for n in list(arrays) if n != "start"],
+    "no start": lambda arrays: arrays.pop("start"),
+    "start elsewhere": lambda arrays: arrays.update(start=np.full((C, D), 9.0)),
+    "something more": lambda arrays: arrays.update({"state.more": np.ones(3)}),
+    "something else": lambda arrays: arrays.update({"more": np.ones(3)}),
+}
+
+
+@pytest.mark.parametrize("tamper", STATES.values(), ids=STATES)
+def test_states_that_do_not_fit(tamper, tmp_path):
+    path = tmp_path / "learner.npz"
+    saved(path)
+    header, arrays = read(path)
+    tamper(arrays)
+    write(path, header, arrays)
+    one_line(path)
+
+
+@pytest.mark.parametrize(
+    "tamper",
+    [
+        tampered("x", lambda a: a[:, :-1]),
+        tampered("x", put((0, 0), np.nan)),
+        tampered("x", put((0, 0), 1e3)),
+        tampered("total", lambda a: a.astype(np.float32)),
+        tampered("d", lambda a: a[:, :-1]),
+        tampered("d", put((0, 0), np.nan)),
+        tampered("x_previous", lambda a: a.astype(complex)),
+        lambda arrays: arrays.pop("state.d"),
+        lambda arrays: arrays.pop("state.x_previous"),
+        lambda arrays: arrays.pop("state.total"),
+        lambda arrays: arrays.update({"state.more": np.ones(3)}),
+    ],
+)
+def test_states_of_the_steps_engine_that_do_not_fit(tamper, tmp_path):
+    path = tmp_path / "learner.npz"
+    saved(path, engine="steps")
+    header, arrays = read(path)
+    tamper(arrays)
+    write(path, header, arrays)
+    one_line(path)
+
+
+def test_the_other_class_is_named(tmp_path):
+    path = tmp_path / "learner.npz"
+    saved(path)
+    assert "it holds a learner of 'ORGFW'; use that class's load" in one_line(path, fw.OSFW)
+
+
+def test_states_that_are_not_arrays_cannot_be_saved(tmp_path):
+    class Tagged(fw.ORGFW):
+        def _round(self, t, batch, state):
+            loss, changes = super()._round(t, batch, state)
+            return loss, {**changes, "tag": object()}
+
+    learner = Tagged(Quadratic((2, 3)), Box((2, 3)))
+    learner.observe(np.ones((4, 2, 3)))
+    with pytest.raises(TypeError, match="the state 'tag' is not an array"):
+        learner.save(tmp_path / "learner.npz")
+    assert not list(tmp_path.iterdir())
