@@ -54,7 +54,7 @@ class Kernels:
     def time_recursive_gradient(self, shape, dtype):
         logistic.recursive_gradient(
             *(self.A, self.y, self.rows(), self.u, 1.0, logistic.ONE_VERTEX_BACK, self.d),
-            *(self.index, self.moved, 1.01, 1.0, 0.9, self.g),
+            *(self.index, self.moved, 1.01, 1.0, 0.9, self.g, self.nothing),
         )
 
     def time_estimate_and_vertex(self, shape, dtype):
