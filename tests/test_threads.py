@@ -1,0 +1,125 @@
+"""Independent learners at once, in threads and after a fork: the same bits as alone."""
+
+import os
+import pickle
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import fastfw as fw
+from learner_cases import ENGINES, METHODS, make, make_data, make_stream
+from sizes import sized
+
+THREADS = 4
+T = sized(200, 15)
+
+
+def work(method, engine, seed, dtype):
+    """A run, then rounds one by one; everything that comes out of it, as bytes."""
+    X, y = make_data(dtype=dtype)
+    learner = make(method, engine)
+    result = learner.run(fw.iid_stream(X, y, batch_size=7, rounds=T, seed=seed))
+    for batch in make_stream(dtype, rounds=5, seed=seed):
+        learner.observe(batch)
+    arrays = (result.losses, result.decision, result.average, learner.play(), learner.average)
+    return b"".join(a.tobytes() for a in arrays)
+
+
+def jobs():
+    for seed in range(THREADS):
+        method = list(METHODS.values())[seed % len(METHODS)]
+        yield method, ENGINES[seed % 4 == 3], seed, (np.float64, np.float32)[seed % 2]
+
+
+def in_threads(calls):
+    """Results of calls that all begin at the same moment."""
+    barrier = threading.Barrier(len(calls))
+    results = [None] * len(calls)
+
+    def target(i, call):
+        barrier.wait()
+        try:
+            results[i] = call()
+        except BaseException as error:  # shown by the comparison
+            results[i] = error
+
+    threads = [
+        threading.Thread(target=target, args=(i, call), daemon=True) for i, call in enumerate(calls)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def test_learners_in_threads():
+    alone = [work(*job) for job in jobs()]
+    together = in_threads([lambda job=job: work(*job) for job in jobs()])
+    assert together == alone
+
+
+def test_learners_that_share_their_data():
+    """One Dataset, one stream, one problem and set; float32 is converted once for all."""
+    X, y = make_data()
+    problem = fw.SoftmaxRegression(X.shape[1], 3)
+    ball = fw.RowL1Ball(problem.shape, radius=2.0)
+
+    def call(data, dtype):
+        stream = fw.iid_stream(data, batch_size=7, rounds=T, seed=3)
+        return fw.ORGFW(problem, ball, dtype=dtype).run(stream).decision.tobytes()
+
+    alone = [call(fw.Dataset(X, y), dtype) for dtype in (np.float64, np.float32)]
+    shared = fw.Dataset(X, y)
+    together = in_threads([lambda d=d: call(shared, d) for d in (np.float64, np.float32) * 2])
+    assert together == alone * 2
+
+
+def test_an_error_in_one_thread_does_not_touch_the_others():
+    wanted = work(METHODS["ORGFW"], "fused", 0, np.float64)
+
+    def fail():
+        X, y = make_data()
+        X[5, 2] = np.nan
+        return make(METHODS["ORGFW"]).run([(X, y)] * 3)
+
+    good = [lambda: work(METHODS["ORGFW"], "fused", 0, np.float64)] * 2
+    first, error, second = in_threads([good[0], fail, good[1]])
+    assert first == second == wanted
+    assert isinstance(error, ValueError)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.skipif(
+    threading.active_count() > 1 and sys.version_info >= (3, 12),
+    reason="Python warns of a fork while other threads run",
+)
+def test_learners_after_a_fork():
+    job = next(jobs())
+    X, y = make_data()
+    learner = make(METHODS["ORGFW"])
+    learner.run(list(make_stream())[:3])  # state and compiled code from before
+    wanted = work(*job), learner.run([(X, y)] * 3).losses.tobytes()
+    learner = make(METHODS["ORGFW"])
+    learner.run(list(make_stream())[:3])
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:  # pragma: no cover
+        code = 1
+        try:
+            os.close(reader)
+            found = work(*job), learner.run([(X, y)] * 3).losses.tobytes()
+            with os.fdopen(writer, "wb") as file:
+                pickle.dump(found, file)
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as file:
+        content = file.read()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert pickle.loads(content) == wanted
+    # and the parent goes on
+    assert learner.run([(X, y)] * 3).losses.tobytes() == wanted[1]
