@@ -13,6 +13,7 @@ rng = np.random.default_rng(0)
 X, y = rng.random((64, 20)).astype({dtype!r}), rng.integers(3, size=64)
 stream = fw.iid_stream(X, y, batch_size=8, rounds=3)
 problem, ball = fw.SoftmaxRegression(20, 3), fw.RowL1Ball((3, 20), 1.0)
+fw.ORGFW, fw.OSFW, fw.best_fixed_decision  # imports them
 begun = time.perf_counter()
 {call}
 print(time.perf_counter() - begun)
