@@ -68,7 +68,7 @@ def test_compare_prints_a_table_and_writes_three_files(tmp_path, blobs, capsys):
     printed, err = capsys.readouterr()
     assert err == ""
     lines = printed.splitlines()
-    assert "2 trials of 4 rounds" in lines[0]
+    assert "2 trials of 4 rounds" in lines[1]
     assert sum(line.startswith(("ORGFW ", "OSFW ")) for line in lines) == 2
     assert printed.count("+-") == 3
     assert lines[-4].startswith("comparator: ")

@@ -118,9 +118,9 @@ def _head(result: CompareResult) -> str:
     """Say what was run."""
     trials = f"{result.trials} trial{'s' if result.trials > 1 else ''}"
     return (
-        f"{result.data}, {result.setting} setting: {trials} of {result.rounds} rounds, "
-        f"batches of {result.batch_size}, radius {result.radius:g}, {result.dtype}, "
-        f"schedules {result.preset}"
+        f"{result.data}, {result.setting} setting, schedules {result.preset}\n"
+        f"{trials} of {result.rounds} rounds, batches of {result.batch_size}, "
+        f"radius {result.radius:g}, {result.dtype}"
     )
 
 
