@@ -40,7 +40,7 @@ METHODS = {
 ENGINES = ["fused", "steps"]
 
 N, D, C = 40, 6, 3
-ROUNDS = sized(60, 25)
+ROUNDS = sized(60, 20)
 
 
 def make_data(seed=0, n=N, d=D, n_classes=C, dtype=np.float64):
