@@ -51,7 +51,7 @@ class StepsEngine:
     ) -> None:
         self._step = step
         self.state = state
-        self._total = np.zeros_like(state["x"])
+        self._total: FloatArray = np.zeros_like(state["x"])
 
     def observe(self, t: int, batch: Any) -> float:
         """Play a round; the state changes only if all of it went well."""
