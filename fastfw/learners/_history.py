@@ -167,7 +167,8 @@ class FusedPast(LazyEngine):
                 kept = sum(source.count for source in self.sources if source.kept)
                 n, d = max(batch.size, kept), rows.X.shape[1]
                 X, y = np.empty((n, d), rows.X.dtype), np.empty(n, np.intp)
-                self.sources.append(Samples(X, y, len(self.u), kept=True))
+                form = len(self.u), self.u.dtype
+                self.sources.append(Samples(X, y, *form, kept=True))
             self.sources[-1].append(rows.X, rows.y, weight, logits)
         else:
             self._source(rows).add_rows(batch, weight, logits)
@@ -178,7 +179,7 @@ class FusedPast(LazyEngine):
             if source.holds(rows.X, rows.y):
                 source.attach(rows.X, rows.y)
                 return source
-        self.sources.append(Samples(rows.X, rows.y, len(self.u), kept=False))
+        self.sources.append(Samples(rows.X, rows.y, len(self.u), self.u.dtype, kept=False))
         return self.sources[-1]
 
     def _move(self, index: IndexArray, value: npt.NDArray[np.float64], eta: float) -> None:
