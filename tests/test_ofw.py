@@ -31,7 +31,7 @@ from learner_cases import (
     problem_and_ball,
     snapshot,
 )
-from sizes import about_compiling, quiet
+from sizes import about_compiling, quiet, sized
 
 engines = pytest.mark.parametrize("engine", ENGINES)
 both = pytest.mark.parametrize("method", [fw.OFW, fw.OAW])
@@ -232,7 +232,7 @@ def test_each_kernel_is_compiled_once_per_dtype():
 @engines
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_run_is_a_loop_of_observe_bit_for_bit(method, engine, dtype):
-    _, _, stream, batches = case((C, D, 7), dtype=dtype, rounds=30)
+    _, _, stream, batches = case((C, D, 7), dtype=dtype, rounds=sized(30, 12))
     for source in (stream, batches):
         result = fresh(method, engine).run(source)
         learner = fresh(method, engine)
