@@ -81,7 +81,7 @@ def largest_magnitude(A):
 @kernel()
 def _perturb(row, rate, kind, own, first, out):
     """Out = rate row + noise; returns the bits of the largest magnitude."""
-    top = magnitude_bits(0.0)
+    top = magnitude_bits(np.float64(0.0))
     if kind == UNIFORM:
         for j in range(out.shape[0]):
             noisy = rate * np.float64(row[j]) + (unit(hashed(own, first + j)) - 0.5)
@@ -125,7 +125,7 @@ def first_largest_perturbed(row, tops, rate, kind, own, first, skip, noisy):
         start = b * BLOCK
         part = row[start : start + BLOCK]
         wanted = _perturb(part, rate, kind, own, first + start, noisy[: part.shape[0]])
-        top = magnitude(wanted, rate)
+        top = magnitude(wanted, noisy[0])
         if top > best or (top == best and start < found):
             at = part.shape[0]
             for j in range(part.shape[0]):

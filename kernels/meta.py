@@ -264,7 +264,9 @@ def _residuals(P, total, weight, Q, total_before, weight_before, two):
     """P ← weight P / total - weight_before Q / total_before, column by column."""
     for i in range(total.shape[0]):
         total[i] = weight[i] / total[i]
-        total_before[i] = weight_before[i] / total_before[i]
+    if two:
+        for i in range(total.shape[0]):
+            total_before[i] = weight_before[i] / total_before[i]
     for c in range(P.shape[0]):
         if two:
             for i in range(total.shape[0]):
@@ -293,15 +295,15 @@ def sub_batch_round(
     at_once = max(1, COLUMNS // width)
     columns = at_once * width
     Z = np.empty((n_classes, width), S.dtype)
-    now = np.empty((n_classes, columns), S.dtype)
-    before = np.empty((n_classes, columns), S.dtype)
-    P = np.empty((n_classes, columns), S.dtype)
-    Q = np.empty((n_classes, columns), S.dtype)
+    now = np.zeros((n_classes, columns), S.dtype)
+    before = np.zeros((n_classes, columns), S.dtype)
+    P = np.zeros((n_classes, columns), S.dtype)
+    Q = np.zeros((n_classes, columns), S.dtype)
     m = np.empty(columns, S.dtype)
     total = np.empty(columns, S.dtype)
-    total_before = np.empty(columns, S.dtype)
-    alpha = np.empty(columns, S.dtype)
-    beta = np.empty(columns, S.dtype)
+    total_before = np.zeros(columns, S.dtype)
+    alpha = np.zeros(columns, S.dtype)
+    beta = np.zeros(columns, S.dtype)
     samples = np.empty(columns, np.intp)
     picked = np.empty(size, np.intp)
     noisy = np.empty(BLOCK, np.float64)
@@ -423,6 +425,9 @@ def sparse_gradients(values, places, starts, R, Rt, Gt, G):
     """
     d = G.shape[1]
     transpose(R, Rt)
+    for i in range(Rt.shape[0]):
+        for k in range(R.shape[0], Rt.shape[1]):
+            Rt[i, k] = G.dtype.type(0.0)
     for j in range(d):
         for k in range(Gt.shape[1]):
             Gt[j, k] = G.dtype.type(0.0)

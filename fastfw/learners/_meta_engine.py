@@ -225,15 +225,15 @@ def _product(At: FloatArray) -> tuple[Callable[[FloatArray, FloatArray], object]
     meta.compress(At, values, places, starts)
     width = SPREAD // At.itemsize
 
+    space: dict[int, tuple[FloatArray, FloatArray]] = {}
+
     def product(R: FloatArray, G: FloatArray) -> None:
         lanes = -(-len(R) // width) * width
-        if spare and spare[0].shape[1] != lanes:
-            spare.clear()
-        if not spare:
-            spare.extend(_aligned((rows, lanes), At.dtype) for rows in (n, d))
-        meta.sparse_gradients(values, places, starts, R, *spare, G)
+        if lanes not in space:
+            space[lanes] = _aligned((n, lanes), At.dtype), _aligned((d, lanes), At.dtype)
+        Rt, Gt = space[lanes]
+        meta.sparse_gradients(values, places, starts, R, Rt, Gt, G)
 
-    spare: list[FloatArray] = []
     return product, width
 
 
