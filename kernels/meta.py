@@ -23,6 +23,8 @@ from .softmax import log_loss, softmax
 
 #: A point with at most one nonzero entry in so many is multiplied entry by entry.
 SPARSE = 8
+#: Samples of sub-batches that are multiplied with the same point.
+TOGETHER = 8
 #: Samples whose residuals in a tile fit the nearest cache.
 SAMPLES = 48
 #: Columns of logits that are passed through the softmax together.
@@ -150,16 +152,13 @@ def sparse_forward(A, rows, u, places, counts, Z):
 
 @kernel()
 def support(x, d, places, counts):
-    """List the places of the nonzero entries of x row by row; returns their number."""
-    total = 0
+    """List the places of the nonzero entries of x row by row."""
     for c in range(x.shape[0]):
         n = 0
         for j in range(d):
             places[c, n] = j
             n += 1 if x[c, j] != 0 else 0
         counts[c] = n
-        total += n
-    return total
 
 
 @kernel()
@@ -179,7 +178,8 @@ def batch_loss(A, y, rows, x):
     total = np.empty(length, x.dtype)
     places = np.empty((n_classes, d + 1), np.uintp)
     counts = np.empty(n_classes, np.intp)
-    sparse = few(support(x, d, places, counts), n_classes, d)
+    support(x, d, places, counts)
+    sparse = few(counts.sum(), n_classes, d)
     loss = 0.0
     for start in range(0, rows.shape[0], length):
         block = rows[start : start + length]
@@ -248,15 +248,12 @@ def _one_step(u, s, index, value, eta):
 
 @kernel()
 def _list(index, listed, places, counts):
-    """Add the places of a vertex to the lists; returns how many are new."""
-    new = 0
+    """Add the places of a vertex to the lists."""
     for c in range(index.shape[0]):
         if not listed[c, index[c]]:
             listed[c, index[c]] = True
             places[c, counts[c]] = index[c]
             counts[c] += 1
-            new += 1
-    return new
 
 
 @kernel(fastmath=REASSOCIATE)
@@ -277,6 +274,73 @@ def _residuals(P, total, weight, Q, total_before, weight_before, two):
 
 
 @kernel()
+def _draw_samples(rows, size, width, seed, t, first, steps, samples):
+    """Samples of the sub-batches first + 1, ...; each is padded to `width` by its last one."""
+    for q in range(steps):
+        part = samples[q * width : (q + 1) * width]
+        draw_rows(seed, t, first + q + 1, rows.shape[0], part[:size])
+        for i in range(size):
+            part[i] = rows[part[i]]
+        for i in range(size, width):
+            part[i] = part[size - 1]
+
+
+@kernel()
+def _advance(Z, low, stop, A, samples, eta, index, value):
+    """Logits of some samples at x, in Z[:, low:stop], become those at (1 - eta) x + eta v."""
+    real = Z.dtype.type
+    keep = real(1.0 - eta)
+    for c in range(Z.shape[0]):
+        moved, j = real(eta * value[c]), index[c]
+        for i in range(low, stop):
+            Z[c, i] = keep * Z[c, i] + moved * A[samples[i], j]
+
+
+@kernel()
+def _inner_logits(
+    A, samples, first, steps, width, recursive, eta, index, value, u, s, at, places, counts,
+    listed, Z, before, now,
+):  # fmt: skip
+    """Logits of each sub-batch at its own point x^(k), and at x^(k-1) in `before`.
+
+    The point x^(at+1) is s u, its nonzero entries are listed; s and `at` are returned as they are
+    in the end. Neighbouring sub-batches are multiplied with the same point, and a step from
+    there costs one multiply-add per class.
+    """
+    n_classes = u.shape[0]
+    together = max(1, TOGETHER // width)
+    for q in range(0, steps, together):
+        k, n = first + q, min(together, steps - q)
+        base = k - 1 if recursive and k > 0 else k
+        while at < base:
+            s = _one_step(u, s, index[at], value[at], eta[at])
+            _list(index[at], listed, places, counts)
+            at += 1
+        low, stop = q * width, (q + n) * width
+        block = samples[low:stop]
+        if few(counts.sum(), n_classes, A.shape[1]):
+            sparse_forward(A, block, u, places, counts, Z)
+        else:
+            forward(A, block, u, Z, block[:0])
+        scale = u.dtype.type(s)
+        for c in range(n_classes):
+            for i in range(block.shape[0]):
+                now[c, low + i] = scale * Z[c, i]
+        for own in range(k, k + n):
+            low, stop = (own - first) * width, (own - first + 1) * width
+            for r in range(base, own - 1 if recursive else own):
+                _advance(now, low, stop, A, samples, eta[r], index[r], value[r])
+            if recursive:
+                for c in range(n_classes):
+                    for i in range(low, stop):
+                        before[c, i] = now[c, i]
+                if own > 0:
+                    r = own - 1
+                    _advance(now, low, stop, A, samples, eta[r], index[r], value[r])
+    return s, at
+
+
+@kernel()
 def sub_batch_round(
     A, y, rows, size, weight, recursive, start, eta, rho, S, rate, kind, seed, t, after, radius,
     index, value, u, D,
@@ -285,6 +349,7 @@ def sub_batch_round(
 
     Their noise is that of round `after`. Each gradient is `weight` times a sum over the
     sub-batch. The estimator is that of MORGFW (``recursive``) or of Meta-Frank-Wolfe.
+    `u` and `D` are space for a point and an estimate.
     """
     K, n_classes = S.shape[:2]
     d = A.shape[1]
@@ -294,7 +359,7 @@ def sub_batch_round(
     width = padded(size)
     at_once = max(1, COLUMNS // width)
     columns = at_once * width
-    Z = np.empty((n_classes, width), S.dtype)
+    Z = np.empty((n_classes, max(width, TOGETHER)), S.dtype)
     now = np.zeros((n_classes, columns), S.dtype)
     before = np.zeros((n_classes, columns), S.dtype)
     P = np.zeros((n_classes, columns), S.dtype)
@@ -305,76 +370,52 @@ def sub_batch_round(
     alpha = np.zeros(columns, S.dtype)
     beta = np.zeros(columns, S.dtype)
     samples = np.empty(columns, np.intp)
-    picked = np.empty(size, np.intp)
     noisy = np.empty(BLOCK, np.float64)
     new_index = np.empty_like(index)
     new_value = np.empty_like(value)
-    u[:, :] = start
     places = np.empty((n_classes, d + 1), np.uintp)
     counts = np.empty(n_classes, np.intp)
-    entries = support(u, d, places, counts)
     listed = np.zeros((n_classes, d), np.bool_)
+    u[:, :] = start
+    D[:, :] = real(0.0)
+    support(u, d, places, counts)
     for c in range(n_classes):
         for i in range(counts[c]):
             listed[c, places[c, i]] = True
-    D[:, :] = real(0.0)
-    s = 1.0
+    s, at = 1.0, 0
     for first in range(0, K, at_once):
         steps = min(at_once, K - first)
-        # logits of every sub-batch at x^(k), and at x^(k-1) for the recursive estimator
+        # lines 9-13: residuals whose product with a sub-batch is what the estimator adds
+        _draw_samples(rows, size, width, seed, t, first, steps, samples)
+        s, at = _inner_logits(
+            A, samples, first, steps, width, recursive, eta, index, value, u, s, at, places,
+            counts, listed, Z, before, now,
+        )  # fmt: skip
         for q in range(steps):
             k = first + q
-            draw_rows(seed, t, k + 1, rows.shape[0], picked)
-            low = q * width
-            block = samples[low : low + size]
+            forth = real(weight) if recursive else real(weight * rho[k])
+            back = real(weight * (1.0 - rho[k])) if recursive and k > 0 else real(0.0)
             for i in range(size):
-                block[i] = rows[picked[i]]
-            if k > 0 and not recursive:
-                s = _one_step(u, s, index[k - 1], value[k - 1], eta[k - 1])
-                entries += _list(index[k - 1], listed, places, counts)
-            if few(entries, n_classes, d):
-                sparse_forward(A, block, u, places, counts, Z)
-            else:
-                forward(A, block, u, Z, block[:0])
-            scale = real(s)
-            step = k > 0 and recursive
-            keep = real(1.0 - eta[k - 1]) if step else real(1.0)
-            for c in range(n_classes):
-                moved = real(eta[k - 1] * value[k - 1, c]) if step else real(0.0)
-                j = index[k - 1, c] if step else 0
-                for i in range(width):
-                    z = scale * Z[c, i]
-                    before[c, low + i] = z
-                    now[c, low + i] = keep * z + (moved * A[block[i], j] if i < size else real(0.0))
-            if step:
-                s = _one_step(u, s, index[k - 1], value[k - 1], eta[k - 1])
-                entries += _list(index[k - 1], listed, places, counts)
-            back = 1.0 - rho[k] if step else 0.0
-            forth = 1.0 if recursive else rho[k]
-            for i in range(width):
-                alpha[low + i] = real(weight * forth) if i < size else real(0.0)
-                beta[low + i] = real(weight * back) if i < size else real(0.0)
+                alpha[q * width + i], beta[q * width + i] = forth, back
         softmax(now, P, m, total)
         if recursive:
             softmax(before, Q, m, total_before)
         _residuals(P, total, alpha, Q, total_before, beta, recursive)
-        # estimator, sums and next answers
+        # line 15: estimator, sums and next answers
         for q in range(steps):
-            k = first + q
-            low = q * width
-            for i in range(size):
-                P[y[samples[low + i]], low + i] -= alpha[low + i] - beta[low + i]
-            kept = real(1.0 - rho[k]) if k > 0 else real(0.0)
-            own = key(seed, NOISE, after, k + 1)
+            k, low = first + q, q * width
             block = samples[low : low + size]
-            _sweep(A, block, P, low, kept, D, sums, k * n_classes, tops, Z, samples[:0])
+            for i in range(size):
+                P[y[block[i]], low + i] -= alpha[low + i] - beta[low + i]
+            keep = real(1.0 - rho[k]) if k > 0 else real(0.0)
+            own = key(seed, NOISE, after, k + 1)
+            _sweep(A, block, P, low, keep, D, sums, k * n_classes, tops, Z, samples[:0])
             for c in range(n_classes):
                 answer(S[k, c, :d], tops[c], rate, kind, own, c, radius, True, noisy,
                        new_index[k], new_value[k])  # fmt: skip
     for k in range(K):
         for c in range(n_classes):
-            index[k, c] = new_index[k, c]
-            value[k, c] = new_value[k, c]
+            index[k, c], value[k, c] = new_index[k, c], new_value[k, c]
 
 
 @kernel()
