@@ -211,8 +211,10 @@ def test_arrays_and_back():
     [
         {"vertices": lambda a: np.concatenate([a[:1], a[:1], a[2:]])},
         {"vertices": lambda a: a[1:]},
+        {"vertices": lambda a: a[..., :-1]},
         {"weights": lambda a: -a},
         {"weights": lambda a: a * np.nan},
+        {"weights": lambda a: a * 0.5},
         {"weights": lambda a: a[1:]},
         {"start_weight": lambda a: a - 2.0},
         {"steps": lambda a: a - 100},

@@ -467,6 +467,41 @@ def test_a_past_of_oracle_calls_is_checked(tmp_path):
         fw.OFW.load(bad)
 
 
+@both
+@engines
+def test_files_hold_what_is_wanted_and_nothing_else(method, engine, tmp_path):
+    learner = fresh(method, engine)
+    learner.run(pieces(rounds=5))
+    learner.save(tmp_path / "learner.npz")
+    with np.load(tmp_path / "learner.npz") as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    np.savez(tmp_path / "more.npz", **arrays, **{"state.more": np.zeros(3)})
+    with pytest.raises(ValueError, match="more"):
+        method.load(tmp_path / "more.npz")
+    for name in arrays:
+        if name.startswith("state."):
+            rest = {other: arrays[other] for other in arrays if other != name}
+            np.savez(tmp_path / "less.npz", **rest)
+            with pytest.raises(ValueError, match="is not a saved"):
+                method.load(tmp_path / "less.npz")
+
+
+def test_a_past_of_other_features_is_refused(tmp_path):
+    learner = fresh(engine="steps")
+    learner.run(pieces(rounds=5))
+    learner.save(tmp_path / "learner.npz")
+
+    def narrow(past):
+        form = [("round", np.intp), ("X", float, (D - 1,)), ("y", past["y"].dtype)]
+        other = np.zeros(len(past), form)
+        other["round"] = past["round"]
+        return other
+
+    bad = damaged(tmp_path / "learner.npz", tmp_path / "bad.npz", past=narrow)
+    with pytest.raises(ValueError, match="X has 5 columns"):
+        fw.OFW.load(bad)
+
+
 # --- custom problems ------------------------------------------------------------------------------
 
 
@@ -488,3 +523,20 @@ def test_custom_problem_and_set(method, tmp_path):
         x = learner.play()
     with pytest.raises(TypeError, match="cannot be saved"):
         learner.save(tmp_path / "learner.npz")
+
+
+@both
+def test_a_custom_problem_may_reuse_its_output(method):
+    class Reusing(Quadratic):
+        def __init__(self, shape):
+            super().__init__(shape)
+            self.out = np.empty(shape)
+
+        def gradient(self, x, batch):
+            self.out[...] = super().gradient(x, batch)
+            return self.out
+
+    batches = np.random.default_rng(0).standard_normal((10, 4, 2, 3))
+    wanted = method(Quadratic((2, 3)), Box((2, 3))).run(batches)
+    found = method(Reusing((2, 3)), Box((2, 3))).run(batches)
+    assert same(found.decision, wanted.decision)

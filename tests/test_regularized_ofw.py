@@ -253,6 +253,29 @@ def test_damaged_files_are_refused(name, value, tmp_path):
         fw.RegularizedOFW.load(tmp_path / "bad.npz")
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("total_gradient", np.zeros((C, D + 1))),
+        ("total_gradient", None),
+        ("constant", np.array(0.0)),
+        ("constant", np.ones(2)),
+        ("constant", None),
+        ("more", np.zeros(2)),
+    ],
+)
+def test_damaged_files_of_oracle_calls_are_refused(name, value, tmp_path):
+    learner = fresh("steps")
+    learner.run(pieces(rounds=5))
+    learner.save(tmp_path / "learner.npz")
+    with np.load(tmp_path / "learner.npz") as archive:
+        arrays = {key: archive[key] for key in archive.files}
+    arrays[f"state.{name}"] = value
+    np.savez(tmp_path / "bad.npz", **{k: a for k, a in arrays.items() if a is not None})
+    with pytest.raises(ValueError, match="is not a saved RegularizedOFW"):
+        fw.RegularizedOFW.load(tmp_path / "bad.npz")
+
+
 @about_compiling
 def test_the_kernel_is_compiled_once_per_dtype():
     from fastfw.kernels import regularised

@@ -111,11 +111,8 @@ class ActiveSet:
         keys = [vertex.tobytes() for vertex in state["vertices"]]
         weights = dict(zip(keys, state["weights"].tolist(), strict=True))
         start_weight, steps = float(state["start_weight"]), int(state["steps"])
-        shares = [start_weight, *weights.values()]
-        if (
-            len(weights) < len(keys)
-            or steps < 0
-            or not (np.isfinite(shares).all() and min(shares) >= 0.0)
-        ):
+        shares = np.array([start_weight, *weights.values()])
+        whole = (shares >= 0.0).all() and abs(shares.sum() - 1.0) < 1e-6
+        if len(weights) < len(keys) or steps < 0 or not whole:
             raise ValueError("its active set is out of range")
         return cls(weights, start_weight, steps)

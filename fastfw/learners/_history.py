@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
 from fastfw.learners._base import OnlineLearner
-from fastfw.learners._engines import on_row_l1_ball
+from fastfw.learners._engines import Engine, on_row_l1_ball
 from fastfw.learners._lazy import Arrays, LazyEngine
-from fastfw.learners._oracles import evaluate
+from fastfw.learners._oracles import evaluate, slope
 from fastfw.learners._past import Past, Samples
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.sets import RowL1Ball
@@ -32,6 +32,9 @@ class PassingRows(Rows):
 class HistoryLearner(OnlineLearner):
     """Base of the methods that ask for the gradients of all losses so far, every round."""
 
+    #: What the "steps" engine keeps beside the decision.
+    _kept: ClassVar[tuple[str, ...]] = ("past",)
+
     def _past_gradient(
         self, t: int, batch: Any, state: dict[str, Any]
     ) -> tuple[float, npt.NDArray[Any], Past]:
@@ -40,7 +43,7 @@ class HistoryLearner(OnlineLearner):
         after = past.then(batch)
         loss, g = evaluate(self.problem, state["x"], after.batches[-1])
         for earlier in past.batches:
-            g = g + self.problem.gradient(state["x"], earlier)
+            g = g + slope(self.problem, state["x"], earlier)
         return loss, g / t, after
 
     def _evaluations(self, t: int, batch_size: int) -> int:
@@ -61,6 +64,11 @@ class HistoryLearner(OnlineLearner):
             rows = PassingRows(*rows)
         return super()._advance(rows, starts, batch, dtype)
 
+    def _check_names(self, engine: Engine, arrays: Arrays) -> None:
+        names = {*engine.arrays(), *(() if self._fused else self._kept)}
+        if names != {*arrays}:
+            raise ValueError(f"its state has {sorted(arrays)}, but {sorted(names)} are wanted")
+
     def _restore(self, t: int, arrays: Arrays) -> None:
         super()._restore(t, arrays)
         engine: Any = self._engine
@@ -68,7 +76,10 @@ class HistoryLearner(OnlineLearner):
             return
         if not self._fused:
             self._check_state(engine.state)
-            engine.state["past"] = Past.of(engine.state)
+            engine.state["past"] = past = Past.of(engine.state)
+            if type(self.problem) is SoftmaxRegression:
+                for batch in past.batches:
+                    self.problem.rows(batch)
         samples = engine.samples if self._fused else engine.state["past"].samples
         if len(samples) != t - 1 or (np.diff(samples, prepend=0) < 1).any():
             raise ValueError(f"its past does not have {t - 1} rounds")
