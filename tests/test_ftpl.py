@@ -1,4 +1,4 @@
-"""Noise, perturbed argmin and sweeps of kernels/ftpl.py and kernels/meta.py."""
+"""Noise, perturbed argmin and sweeps of base and meta learners."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy import stats
 
 import fastfw as fw
 import reference as ref
-from fastfw.kernels import counter, ftpl, meta
+from fastfw.kernels import counter, ftpl, meta, points, sub_batches, whole_batch
 
 KINDS = {"uniform": 0, "gaussian": 1, "exponential": 2, "gumbel": 3}
 LAWS = {
@@ -200,7 +200,7 @@ def test_sweep(n_classes, size, dtype):
     wanted_S[n_classes : 2 * n_classes, :d] += wanted_D[:, :d]
     tops, group = np.empty((n_classes, 2), dtype), np.empty((n_classes, 8), dtype)
     keep = dtype(0.25)
-    meta._sweep(A, block, R, 4, keep, D, S, n_classes, tops, group, block[:0])
+    sub_batches._sweep(A, block, R, 4, keep, D, S, n_classes, tops, group, block[:0])
     tolerance = 20 * np.finfo(dtype).eps
     np.testing.assert_allclose(D, wanted_D, rtol=0, atol=tolerance)
     np.testing.assert_allclose(S, wanted_S, rtol=0, atol=tolerance)
@@ -251,7 +251,7 @@ def test_loss_at_sparse_and_dense_points():
         x = np.zeros((3, 40))
         x.reshape(-1)[rng.permutation(120)[:nonzero]] = rng.normal(size=nonzero)
         wanted = ref.loss(x, A[rows], y[rows], "sum")
-        assert meta.batch_loss(A, y, rows, x) == pytest.approx(wanted, rel=1e-13)
+        assert points.batch_loss(A, y, rows, x) == pytest.approx(wanted, rel=1e-13)
 
 
 def test_one_specialisation_per_precision():
@@ -268,7 +268,13 @@ def test_one_specialisation_per_precision():
                 own = learner(fw.MORGFW, rounds=rounds, sub_batch_size=size, dtype=dtype)
                 own.run(stream(3, dtype))
                 own.observe(data_pair(dtype))
-    for kernel in (meta.sub_batch_round, meta.add_and_answer, meta.whole_batch_residuals):
+    for kernel in (
+        sub_batches.sub_batch_round,
+        whole_batch.add_and_answer,
+        whole_batch.whole_batch_residuals,
+        points.batch_loss,
+        meta.answers,
+    ):
         assert len(kernel.signatures) == 2
 
 

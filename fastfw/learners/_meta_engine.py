@@ -132,13 +132,13 @@ class FusedMeta:
 
     def _sub_batches(self, t: int, rows: Rows, batch: IndexArray) -> float:
         """Algorithm 2, lines 7-15, with sub-batches."""
-        from fastfw.kernels import meta
+        from fastfw.kernels import points, sub_batches
 
         size: Any = self._learner.sub_batch_size
         weight = (1.0 if self._mean else batch.size) / size
         rate, kind, seed, after, radius = self._noise(t + 1)
-        loss: float = meta.batch_loss(*rows[:2], batch, self.x)
-        meta.sub_batch_round(
+        loss: float = points.batch_loss(*rows[:2], batch, self.x)
+        sub_batches.sub_batch_round(
             *rows[:2], batch, size, weight, self._learner._recursive, self._start,
             self._eta, self._rho, self.sums, rate, kind, seed, t, after, radius,
             self.index, self.value, *self._space,
@@ -147,13 +147,13 @@ class FusedMeta:
 
     def _whole_batch(self, t: int, rows: Rows, batch: IndexArray) -> float:
         """Algorithm 2, lines 7-15, with whole batches: one matrix product for many inner steps."""
-        from fastfw.kernels import meta
+        from fastfw.kernels import whole_batch
 
         K, d, n = len(self._eta), self._d, batch.size
         dtype = self._start.dtype
         y = np.ascontiguousarray(rows.y[batch])
         At = np.empty((d, n), dtype)
-        meta.gather_transposed(rows.X, batch, At)
+        whole_batch.gather_transposed(rows.X, batch, At)
         x_1 = self._start[:, :d]
         Z = x_1 @ At if x_1.any() else np.zeros((len(x_1), n), dtype)
         rest = len(self._start) - 1
@@ -165,15 +165,15 @@ class FusedMeta:
         for first in range(0, K, at_once):
             steps = min(at_once, K - first)
             R[steps - 1] = R[-1]  # the step before, where the average is looked for
-            meta.whole_batch_residuals(
+            whole_batch.whole_batch_residuals(
                 At, y, weight, self._learner._recursive, self._eta, self._rho,
                 self.index, self.value, Z, first, R[:steps],
             )  # fmt: skip
             product(R[:steps].reshape(-1, n), G[:steps].reshape(-1, d))
-            meta.add_and_answer(
+            whole_batch.add_and_answer(
                 G[:steps], self.sums, first, *self._noise(t + 1), self.index, self.value
             )
-        loss: float = meta.logits_loss(Z, y)
+        loss: float = whole_batch.logits_loss(Z, y)
         return loss
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -212,7 +212,7 @@ def _product(At: FloatArray) -> tuple[Callable[[FloatArray, FloatArray], object]
 
     Images are mostly zeros: where the transposed batch is, only its nonzero features are used.
     """
-    from fastfw.kernels import meta
+    from fastfw.kernels import whole_batch
     from fastfw.kernels._gather import SPREAD
 
     d, n = At.shape
@@ -221,8 +221,8 @@ def _product(At: FloatArray) -> tuple[Callable[[FloatArray, FloatArray], object]
         return lambda R, G: np.matmul(R, At.T, out=G), _ROWS
     values = np.empty(nonzero + 1, At.dtype)
     places = np.empty(nonzero + 1, np.intp)
-    starts = np.empty(-(-n // meta.SAMPLES) * d + 1, np.intp)
-    meta.compress(At, values, places, starts)
+    starts = np.empty(-(-n // whole_batch.SAMPLES) * d + 1, np.intp)
+    whole_batch.compress(At, values, places, starts)
     width = SPREAD // At.itemsize
 
     space: dict[int, tuple[FloatArray, FloatArray]] = {}
@@ -232,7 +232,7 @@ def _product(At: FloatArray) -> tuple[Callable[[FloatArray, FloatArray], object]
         if lanes not in space:
             space[lanes] = _aligned((n, lanes), At.dtype), _aligned((d, lanes), At.dtype)
         Rt, Gt = space[lanes]
-        meta.sparse_gradients(values, places, starts, R, Rt, Gt, G)
+        whole_batch.sparse_gradients(values, places, starts, R, Rt, Gt, G)
 
     return product, width
 
