@@ -272,8 +272,6 @@ def test_one_specialisation_per_precision():
         sub_batches.sub_batch_round,
         whole_batch.add_and_answer,
         whole_batch.whole_batch_residuals,
-        points.batch_loss,
-        meta.answers,
     ):
         assert len(kernel.signatures) == 2
 
