@@ -37,7 +37,7 @@ def _sweep(A, block, R, low, keep, D, S, row, tops, group, nothing):
                 D[c, j] *= keep
             for i in range(last):
                 group[c, i] = R[c, low + i]
-        backward(A, block[:last], group, D, nothing)
+        backward(A, block[:last], group, D, nothing, False)
         keep = D.dtype.type(1.0)
     for c in range(n_classes):
         for b in range(tops.shape[1]):
