@@ -257,8 +257,8 @@ def warm_up(progress: Callable[[int, int, str], None] | None = None) -> int:
                 # Whole batches that are mostly zeros go another way than dense ones.
                 sparse = fastfw.Dataset((X * (X > 0.8)).astype(dtype), y)
                 for data in (dense, sparse):
-                    step = partial(learn, data, method, sub_batch_size=None)
-                    steps.append((f"{method.label}, whole batches, {name}", step))
+                    whole = partial(learn, data, method, sub_batch_size=None)
+                    steps.append((f"{method.label}, whole batches, {name}", whole))
         steps.append((f"steps engine, {name}", partial(learn_in_steps, dense)))
     for done, (what, step) in enumerate(steps):
         if progress is not None:
