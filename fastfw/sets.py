@@ -85,7 +85,8 @@ class RowL1Ball:
     Raises
     ------
     TypeError, ValueError
-        If `shape` is not a pair of positive integers or `radius` not a finite positive number.
+        If `shape` is not a pair of positive integers or `radius` not a finite positive number, or
+        if it is so small that it is subnormal.
 
     Examples
     --------
@@ -107,6 +108,12 @@ class RowL1Ball:
             ) from None
         self._shape = (positive_int(n_rows, "shape[0]"), positive_int(n_columns, "shape[1]"))
         self._radius = positive_float(radius, "radius")
+        least = float(np.finfo(np.float64).tiny)
+        if self._radius < least:
+            raise ValueError(
+                f"radius must be at least {least:.3g}, below which numbers lose their digits, but "
+                f"it is {self._radius:.3g}; multiply the radius by a factor and divide X by it"
+            )
 
     @property
     def shape(self) -> tuple[int, int]:
