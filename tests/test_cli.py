@@ -253,6 +253,7 @@ def test_compare_shows_warnings_in_one_line(tmp_path, blobs, capsys, monkeypatch
         (["--radius", "inf"], "--radius"),
         (["--radius", "0"], "--radius"),
         (["--radius=-1"], "--radius"),
+        (["--radius", "1e-310"], "radius must be at least 2.23e-308"),
         (["--out", ""], "--out: '' given, a folder wanted"),
         (["--out="], "--out: '' given, a folder wanted"),
         (["--root", ""], "--root: '' given, a folder wanted"),
@@ -318,6 +319,10 @@ def bad_npz(kind, path):
             np.savez(path, X=X, y=y[:3])
         case "one class":
             np.savez(path, X=X, y=np.zeros(4, dtype=int))
+        case "stray label":
+            np.savez(path, X=X, y=[0, 1, 10**12, 1])
+        case "label beyond the rows":
+            np.savez(path, X=X, y=[0, 1, 0, 4])
         case "folder":
             path.mkdir()
 
@@ -334,6 +339,8 @@ def bad_npz(kind, path):
         ("float labels", "y"),
         ("lengths", "y"),
         ("one class", "two classes"),
+        ("stray label", "y[2] is 1000000000000, but y has 4 labels, 3 of them distinct; "),
+        ("label beyond the rows", "classes, y = np.unique(y, return_inverse=True)"),
         ("folder", "bad.npz"),
     ],
 )
@@ -343,6 +350,17 @@ def test_bad_files_are_refused(tmp_path, capsys, kind, message):
     arguments = ["compare", "--data", str(path), "--out", str(tmp_path / "o")]
     assert message in refused(capsys, arguments)
     assert os.listdir(tmp_path) == ["bad.npz"]
+
+
+def test_features_that_are_too_small_are_refused(tmp_path, blobs, capsys):
+    with np.load(blobs) as arrays:
+        np.savez(tmp_path / "small.npz", X=arrays["X"] * 1e-200, y=arrays["y"])
+    arguments = ["compare", "--data", str(tmp_path / "small.npz"), "--out", str(tmp_path / "o")]
+    assert main([*arguments, *SMALL]) == 0  # zero is the best, to rounding
+    capsys.readouterr()
+    arguments[-1] = str(tmp_path / "p")
+    assert "X: its largest" in refused(capsys, [*arguments, *SMALL, "--radius", "1e200"])
+    assert sorted(os.listdir(tmp_path)) == ["o", "small.npz"]
 
 
 @pytest.mark.parametrize("zipped", [False, True])
