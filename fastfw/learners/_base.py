@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, batch_parts, float_dtype, positive_int
+from fastfw._checks import FloatArray, batch_parts, float_dtype, positive_int, sealed
 from fastfw._checks import seed as checked_seed
 from fastfw.learners import _files
 from fastfw.learners._engines import Engine, StepsEngine
@@ -199,7 +199,7 @@ class OnlineLearner(ABC):
         """
         if self._played is None:
             engine = self._open(self.dtype) if self._engine is None else self._engine
-            self._played = _read_only(engine.decision())
+            self._played = sealed(engine.decision())
         return self._played
 
     @property
@@ -207,7 +207,7 @@ class OnlineLearner(ABC):
         """Mean of the decisions x_1, ..., x_{t-1} played so far (Corollary 1); x_1 before any."""
         if self._engine is None or self._t == 1:
             return self.play()
-        return _read_only(self._engine.total() / self.dtype.type(self._t - 1))
+        return sealed(self._engine.total() / self.dtype.type(self._t - 1))
 
     def observe(self, batch: Any) -> Round:
         """Suffer the loss of this round's decision on a batch, then update.
@@ -272,6 +272,7 @@ class OnlineLearner(ABC):
         TypeError, ValueError, FloatingPointError
             As `observe`, naming the round. The learner is then as before the run.
         """
+        _require_stream(stream)
         keep = _checkpoints(checkpoints, self._t)
         saved = (self._t, self._dtype, self._engine, self._played)
         if self._engine is not None:
@@ -509,6 +510,8 @@ class OnlineLearner(ABC):
                 try:
                     return np.array([self.observe(batch).loss])
                 except (TypeError, ValueError) as error:
+                    if f"in round {t} " in f"{error} ":
+                        raise
                     kind = ValueError if isinstance(error, ValueError) else TypeError
                     raise kind(f"round {t}: {error}") from error
 
@@ -548,16 +551,24 @@ def _require(thing: Any, name: str, attributes: tuple[str, ...]) -> None:
         )
 
 
+def _require_stream(stream: Any) -> None:
+    if not isinstance(stream, Iterable) and not hasattr(stream, "__getitem__"):
+        raise TypeError(
+            "stream must be an iterable of batches, such as iid_stream(...) or a list of pairs "
+            f"(X, y), but it is a {type(stream).__name__}"
+        )
+
+
 def _start(set: Any, start: npt.ArrayLike | None) -> FloatArray:
     """Return x_1: the start given, if feasible; without one, zeros if feasible, or a vertex."""
     shape = tuple(set.shape)
     if start is None:
         if hasattr(set, "start"):
-            return _read_only(np.array(set.start(), np.float64))
+            return sealed(np.array(set.start(), np.float64))
         zeros = np.zeros(shape)
         if _may_contain_zero(set, shape):
-            return _read_only(zeros)
-        return _read_only(np.array(set.lmo(zeros), np.float64))
+            return sealed(zeros)
+        return sealed(np.array(set.lmo(zeros), np.float64))
     point = np.array(start, order="C")
     if point.dtype.kind not in "fiub":
         raise TypeError(f"start must hold real numbers, but its dtype is {point.dtype}")
@@ -570,7 +581,7 @@ def _start(set: Any, start: npt.ArrayLike | None) -> FloatArray:
         raise ValueError(
             f"start must lie in {set!r}, but it does not; leave start out, or project it first"
         )
-    return _read_only(point)
+    return sealed(point)
 
 
 def _may_contain_zero(set: Any, shape: tuple[int, ...]) -> bool:
@@ -586,12 +597,6 @@ def _may_contain_zero(set: Any, shape: tuple[int, ...]) -> bool:
     )
 
 
-def _read_only(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    view = x.view()
-    view.flags.writeable = False
-    return view
-
-
 def _size(batch: Any) -> int:
     try:
         return len(batch) if isinstance(batch, Batch | Dataset) else len(batch_parts(batch)[1])
@@ -600,7 +605,14 @@ def _size(batch: Any) -> int:
 
 
 def _checkpoints(rounds: Iterable[Any], t: int) -> list[int]:
-    keep = [positive_int(r, "checkpoints") for r in rounds]
+    try:
+        given = list(rounds)
+    except TypeError:
+        raise TypeError(
+            "checkpoints must be a sequence of round numbers, such as [1, 10, 100], but it is "
+            f"{rounds!r}"
+        ) from None
+    keep = [positive_int(r, "checkpoints") for r in given]
     if any(b <= a for a, b in pairwise(keep)) or (keep and keep[0] < t):
         raise ValueError(
             f"checkpoints must be increasing round numbers from {t} on, but they are {keep}"
