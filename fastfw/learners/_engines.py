@@ -59,9 +59,7 @@ class StepsEngine:
             loss, changes = self._step(t, batch, self.state)
         loss = float(loss)
         if not np.isfinite(loss):
-            raise FloatingPointError(
-                f"round {t}: the loss is {loss}. The learner is as before this round"
-            )
+            raise FloatingPointError(f"round {t}: the loss is {loss}")
         x = np.array(changes["x"], self._total.dtype)
         x.flags.writeable = False
         self._total += self.state["x"]
