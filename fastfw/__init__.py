@@ -26,6 +26,11 @@ _HOME = {
     "RegularizedOFW": "learners.regularized_ofw",
     "Round": "learners._base",
     "RunResult": "learners._base",
+    "L1Ball": "product_sets",
+    "L1Vertex": "product_sets",
+    "OneHiddenLayer": "network",
+    "ProductSet": "product_sets",
+    "ProductVertex": "product_sets",
     "RowL1Ball": "sets",
     "RowVertex": "sets",
     "SoftmaxRegression": "problems",
@@ -65,7 +70,12 @@ if TYPE_CHECKING:
     from fastfw.learners.orgfw import ORGFW as ORGFW
     from fastfw.learners.osfw import OSFW as OSFW
     from fastfw.learners.regularized_ofw import RegularizedOFW as RegularizedOFW
+    from fastfw.network import OneHiddenLayer as OneHiddenLayer
     from fastfw.problems import SoftmaxRegression as SoftmaxRegression
+    from fastfw.product_sets import L1Ball as L1Ball
+    from fastfw.product_sets import L1Vertex as L1Vertex
+    from fastfw.product_sets import ProductSet as ProductSet
+    from fastfw.product_sets import ProductVertex as ProductVertex
     from fastfw.regret import BestDecision as BestDecision
     from fastfw.regret import RegretCurve as RegretCurve
     from fastfw.regret import best_fixed_decision as best_fixed_decision

@@ -17,7 +17,9 @@ from fastfw._checks import FloatArray, batch_parts, float_dtype, positive_int
 from fastfw._checks import seed as checked_seed
 from fastfw.learners import _files
 from fastfw.learners._engines import Engine, StepsEngine
+from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
+from fastfw.product_sets import ProductSet
 from fastfw.schedules import as_schedule, value_at
 from fastfw.sets import RowL1Ball
 from fastfw.streams import Batch, Dataset, IndexedStream
@@ -359,7 +361,7 @@ class OnlineLearner(ABC):
                 raise ValueError(f"its state {name!r} does not fit: {found.dtype} {found.shape}")
         self._check_names(engine, arrays)
         engine.restore(arrays)
-        if type(self._set) is RowL1Ball:
+        if type(self._set) in (RowL1Ball, ProductSet):
             slack = float(np.sqrt(np.finfo(self._dtype).eps))  # far more than rounding adds up to
             if not self._set.contains(engine.decision(), tol=slack):
                 raise ValueError("its decision lies outside the set")
@@ -405,7 +407,7 @@ class OnlineLearner(ABC):
 
     def _converted(self, batch: Any, dtype: np.dtype[Any]) -> Any:
         """Return a batch with features of the decisions' dtype, if the problem is ours."""
-        if type(self._problem) is not SoftmaxRegression:
+        if type(self._problem) not in (SoftmaxRegression, OneHiddenLayer):
             return batch
         X, y, _ = self._problem.rows(batch, dtype)
         if isinstance(batch, Batch):

@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray
 from fastfw.learners._base import OnlineLearner
-from fastfw.learners._engines import Engine, FusedMomentum, on_row_l1_ball
+from fastfw.learners._engines import Engine
+from fastfw.learners._momentum import can_fuse, fused_momentum
 from fastfw.learners._oracles import evaluate, slope, vertex
 from fastfw.schedules import power_schedule
 
@@ -28,11 +29,11 @@ class ORGFW(OnlineLearner):
     Parameters
     ----------
     problem : object
-        Losses: `SoftmaxRegression`, or any object with ``shape``, ``loss(x, batch)`` and
-        ``gradient(x, batch)``.
+        Losses: `SoftmaxRegression`, `OneHiddenLayer`, or any object with ``shape``,
+        ``loss(x, batch)`` and ``gradient(x, batch)``.
     set : object
-        Feasible set M: `RowL1Ball`, or any object with ``shape``, ``lmo(direction)`` and
-        ``diameter``.
+        Feasible set M: `RowL1Ball`, `ProductSet`, or any object with ``shape``,
+        ``lmo(direction)`` and ``diameter``.
     step : float or callable, optional
         Step size eta_t in [0, 1]. By default 1/(t + 1), for which Theorem 1 holds.
     momentum : float or callable, optional
@@ -42,9 +43,9 @@ class ORGFW(OnlineLearner):
     seed : int, optional
         For methods that draw; this one does not.
     engine : {"fused", "steps"}
-        "fused" plays rounds in compiled code where it exists (softmax regression on a row-l1 ball)
-        and otherwise falls back to "steps": the same algorithm composed of oracle calls. Both
-        agree to rounding.
+        "fused" plays rounds in compiled code where it exists (softmax regression on a row-l1 ball,
+        a network with one hidden layer on its l1 balls) and otherwise falls back to "steps": the
+        same algorithm composed of oracle calls. Both agree to rounding.
     dtype : {float64, float32}, optional
         Of the decisions. By default float32 if the first batch is, else float64.
 
@@ -117,10 +118,10 @@ class ORGFW(OnlineLearner):
         return 1.0, keep, keep, self._schedule("step", t)
 
     def _can_fuse(self) -> bool:
-        return on_row_l1_ball(self.problem, self.set)
+        return can_fuse(self.problem, self.set)
 
     def _make_fused(self, start: FloatArray) -> Engine:
-        return FusedMomentum(self.problem, self.set, start, self._coefficients)
+        return fused_momentum(self.problem, self.set, start, self._coefficients)
 
     def _evaluations(self, t: int, batch_size: int) -> int:
         return 2 * batch_size

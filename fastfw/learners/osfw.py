@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray
 from fastfw.learners._base import OnlineLearner
-from fastfw.learners._engines import Engine, FusedMomentum, on_row_l1_ball
+from fastfw.learners._engines import Engine
+from fastfw.learners._momentum import can_fuse, fused_momentum
 from fastfw.learners._oracles import evaluate, vertex
 from fastfw.schedules import power_schedule
 
@@ -93,7 +94,7 @@ class OSFW(OnlineLearner):
         return rho, 0.0, 1.0 - rho, self._schedule("step", t)
 
     def _can_fuse(self) -> bool:
-        return on_row_l1_ball(self.problem, self.set)
+        return can_fuse(self.problem, self.set)
 
     def _make_fused(self, start: FloatArray) -> Engine:
-        return FusedMomentum(self.problem, self.set, start, self._coefficients)
+        return fused_momentum(self.problem, self.set, start, self._coefficients)
