@@ -383,7 +383,7 @@ def _warn(outcome: Outcome, tol: float, limits: Limits, time_limit: float | None
     )
 
 
-class RegretCurve(npt.NDArray[np.float64]):
+class RegretCurve(np.ndarray[Any, np.dtype[np.float64]]):
     """Cumulative regret by round, an ndarray of shape (T,) with bounds.
 
     Attributes

@@ -21,6 +21,11 @@ class PowerSchedule:
     c: float
     e: float
 
+    def __post_init__(self) -> None:
+        """Refuse constants that give no number in [0, 1]."""
+        positive_float(self.c, "c")
+        non_negative_float(self.e, "e")
+
     def __call__(self, t: int) -> float:
         """Value in round t = 1, 2, ..."""
         try:

@@ -196,10 +196,11 @@ class RowL1Ball:
             outside = magnitude.sum(axis=1) > self._radius
         projected = np.array(x)
         if outside.any():
-            # Seen from r below a row's largest entry: what is lower vanishes, and what is left lies
-            # in [0, r], so that numbers of any size lose nothing in the sums.
             a = magnitude[outside]
-            a = np.maximum(self._radius - (a.max(axis=1, keepdims=True) - a), 0.0)
+            top = a.max(axis=1, keepdims=True)
+            # Where an entry exceeds r, seen from r below the largest: what is lower vanishes, and
+            # what is left lies in [0, r], so that numbers of any size lose nothing in the sums.
+            a = np.where(top > self._radius, np.maximum(self._radius - (top - a), 0.0), a)
             # the threshold that soft-thresholds each row to norm r
             ordered = -np.sort(-a, axis=1)
             sums = np.cumsum(ordered, axis=1) - self._radius

@@ -3,18 +3,19 @@
 Each function evaluates one printed statement: what it bounds, under which step sizes, and where it
 is printed stands in its docstring.  All of them take
 
-=================  =======  ========================================================================
-argument           symbol   meaning
-=================  =======  ========================================================================
-`rounds`           T, t     number of rounds, or of the round
-`smoothness`       L        Lipschitz constant of every gradient estimate, so of every batch's
-                            gradient: ``problem.smoothness(X)``
-`diameter`         D        Euclidean diameter of the feasible set: ``set.diameter``
-`gradient_noise`   sigma    largest distance of a gradient estimate from the exact gradient
-`value_noise`      M        largest distance of a batch's loss from the expected loss
-`confidence`       delta    the probability with which the bound is allowed to fail
-`initial_gap`               loss of x_1 above the best decision's
-=================  =======  ========================================================================
+=====================  =======  ====================================================================
+argument               symbol   meaning
+=====================  =======  ====================================================================
+`rounds`               T, t     number of rounds, or of the round
+`smoothness`           L        Lipschitz constant of every gradient estimate, so of every batch's
+                                gradient: ``problem.smoothness(X)``
+`diameter`             D        Euclidean diameter of the feasible set: ``set.diameter``
+`gradient_noise`       sigma    largest distance of a gradient estimate from the exact gradient
+`value_noise`          M        largest distance of a batch's loss from the expected loss
+`failure_probability`  delta    the probability with which the bound may fail: 0.05 for 95%
+                                confidence
+`initial_gap`                   loss of x_1 above the best decision's
+=====================  =======  ====================================================================
 
 Units: D is a length in the space of decisions, the loss has its own unit, sigma is loss per length
 and L loss per length squared.  Everything that depends on the loss must belong to the same
@@ -33,12 +34,15 @@ import numpy.typing as npt
 from fastfw._checks import features, non_negative_float, positive_float, positive_int
 
 __all__ = [
+    "SoftmaxDirections",
     "SoftmaxNoise",
     "convex_convergence_bound",
+    "ftpl_regret_bound",
     "gradient_error_bound",
     "morgfw_regret_bound",
     "nonconvex_gap_bound",
     "orgfw_regret_bound",
+    "softmax_direction_bounds",
     "softmax_noise_bounds",
 ]
 
@@ -51,7 +55,7 @@ def gradient_error_bound(
     smoothness: float,
     diameter: float,
     gradient_noise: float,
-    confidence: float = 0.05,
+    failure_probability: float = 0.05,
     exponent: float = 1.0,
 ) -> FloatOrArray:
     r"""Bound on the error of ORGFW's gradient estimate in one round (Lemma 1).
@@ -72,7 +76,7 @@ def gradient_error_bound(
         L and D, positive.
     gradient_noise : float
         sigma, at least 0.
-    confidence : float
+    failure_probability : float
         delta in (0, 1): the bound may fail with this probability.
     exponent : float
         alpha in (0, 1], of both schedules.
@@ -91,7 +95,7 @@ def gradient_error_bound(
 
     Notes
     -----
-    For all of T rounds at once, give ``confidence=delta / T``.
+    For all of T rounds at once, give ``failure_probability=delta / T``.
 
     Examples
     --------
@@ -102,7 +106,7 @@ def gradient_error_bound(
     L = positive_float(smoothness, "smoothness")
     D = positive_float(diameter, "diameter")
     sigma = non_negative_float(gradient_noise, "gradient_noise")
-    delta = _probability(confidence, "confidence")
+    delta = _probability(failure_probability, "failure_probability")
     alpha = positive_float(exponent, "exponent")
     if alpha > 1.0:
         raise ValueError(f"exponent must be a number in (0, 1], but it is {exponent}")
@@ -118,7 +122,7 @@ def orgfw_regret_bound(
     gradient_noise: float,
     value_noise: float,
     initial_gap: float,
-    confidence: float = 0.05,
+    failure_probability: float = 0.05,
 ) -> FloatOrArray:
     r"""Bound on ORGFW's regret in the stochastic setting (Theorem 1).
 
@@ -141,7 +145,7 @@ def orgfw_regret_bound(
         sigma and M, at least 0; `softmax_noise_bounds` has values for softmax regression.
     initial_gap : float
         :math:`\bar f(x_1) - \bar f(x^*)`, at least 0.
-    confidence : float
+    failure_probability : float
         delta in (0, 1): the bound may fail with this probability.
 
     Returns
@@ -175,7 +179,7 @@ def orgfw_regret_bound(
     sigma = non_negative_float(gradient_noise, "gradient_noise")
     M = non_negative_float(value_noise, "value_noise")
     gap = non_negative_float(initial_gap, "initial_gap")
-    delta = _probability(confidence, "confidence")
+    delta = _probability(failure_probability, "failure_probability")
     logs = np.log(T) + 1.0
     return _plain(
         logs * gap
@@ -191,7 +195,7 @@ def convex_convergence_bound(
     diameter: float,
     gradient_noise: float,
     initial_gap: float,
-    confidence: float = 0.05,
+    failure_probability: float = 0.05,
 ) -> FloatOrArray:
     r"""Bound on the excess loss of the mean of ORGFW's decisions (Corollary 1).
 
@@ -214,7 +218,7 @@ def convex_convergence_bound(
         sigma, at least 0; `softmax_noise_bounds` has a value for softmax regression.
     initial_gap : float
         :math:`\bar f(x_1) - \bar f(x^*)`, at least 0.
-    confidence : float
+    failure_probability : float
         delta in (0, 1): the bound may fail with this probability.
 
     Returns
@@ -242,7 +246,7 @@ def convex_convergence_bound(
     D = positive_float(diameter, "diameter")
     sigma = non_negative_float(gradient_noise, "gradient_noise")
     gap = non_negative_float(initial_gap, "initial_gap")
-    delta = _probability(confidence, "confidence")
+    delta = _probability(failure_probability, "failure_probability")
     logs = np.log(T) + 1.0
     return _plain(
         logs / T * gap
@@ -258,7 +262,7 @@ def nonconvex_gap_bound(
     diameter: float,
     gradient_noise: float,
     initial_gap: float,
-    confidence: float = 0.05,
+    failure_probability: float = 0.05,
     form: Literal["printed", "proved"] = "printed",
 ) -> FloatOrArray:
     r"""Bound on the smallest Frank-Wolfe gap that ORGFW meets (Proposition 1).
@@ -284,7 +288,7 @@ def nonconvex_gap_bound(
         sigma, at least 0.
     initial_gap : float
         :math:`\bar f(x_1) - \bar f(x^*)`, at least 0.
-    confidence : float
+    failure_probability : float
         delta in (0, 1): the bound may fail with this probability.
     form : {"printed", "proved"}
         The formula above, or what the proof's own steps give; see the notes.
@@ -331,7 +335,7 @@ def nonconvex_gap_bound(
     D = positive_float(diameter, "diameter")
     sigma = non_negative_float(gradient_noise, "gradient_noise")
     gap = non_negative_float(initial_gap, "initial_gap")
-    delta = _probability(confidence, "confidence")
+    delta = _probability(failure_probability, "failure_probability")
     root = np.sqrt(2 * np.log(4 * T / delta))
     if form == "printed":
         terms = 4 * (L * D**2 + (2 * L * D**2 + 3 * sigma**2) * root)
@@ -350,7 +354,7 @@ def morgfw_regret_bound(
     gradient_noise: float,
     base_regret: npt.ArrayLike,
     initial_gap: npt.ArrayLike,
-    confidence: float = 0.05,
+    failure_probability: float = 0.05,
 ) -> FloatOrArray:
     r"""Bound on MORGFW's regret in the adversarial setting (Theorem 2).
 
@@ -374,10 +378,10 @@ def morgfw_regret_bound(
         batch; 0 where the whole batch is used.
     base_regret : float or array
         :math:`R_T`, at least 0: a bound on the regret of every base learner against the linear
-        losses it is fed.  As an array, one value for each of `rounds`.
+        losses it is fed, such as `ftpl_regret_bound`.  As an array, one value for each of `rounds`.
     initial_gap : float or array
         :math:`Q = \max_t f_t(x_1) - f_t(x^*)`, at least 0.
-    confidence : float
+    failure_probability : float
         delta in (0, 1): the bound may fail with this probability.
 
     Returns
@@ -413,7 +417,7 @@ def morgfw_regret_bound(
     sigma = non_negative_float(gradient_noise, "gradient_noise")
     base = _non_negative(base_regret, "base_regret")
     Q = _non_negative(initial_gap, "initial_gap")
-    delta = _probability(confidence, "confidence")
+    delta = _probability(failure_probability, "failure_probability")
     try:
         T, base, Q = np.broadcast_arrays(T, base, Q)
     except ValueError:
@@ -427,6 +431,152 @@ def morgfw_regret_bound(
         + Q
         + base
     )
+
+
+def ftpl_regret_bound(
+    rounds: npt.ArrayLike,
+    *,
+    scale: float,
+    l1_diameter: float,
+    direction_l1: float,
+    loss_range: float,
+    learners: int = 1,
+    failure_probability: float = 0.05,
+) -> FloatOrArray:
+    r"""Bound on the regret of follow-the-perturbed-leader: the :math:`R_T` of Theorem 2.
+
+    For `FTPL` with uniform noise, drawn anew in every round, and directions :math:`d_t` that do not
+    depend on its own draws, with probability at least :math:`1 - \delta` for all of K
+    learners together,
+
+    .. math::
+
+        \sum_{t=1}^T \langle d_t, v_t \rangle - \min_{v \in M} \sum_{t=1}^T \langle d_t, v \rangle
+        \le \Bigl(c W A + \frac{D_1}{2 c}\Bigr) \sqrt T + W \sqrt{\tfrac12 T \log(K / \delta)}.
+
+    Parameters
+    ----------
+    rounds : int or array of int
+        The number of rounds T, at least 1.
+    scale : float
+        c, the learners' ``scale``, positive.
+    l1_diameter : float
+        :math:`D_1`, positive: the largest l1 distance of two points of the set.
+    direction_l1 : float
+        A, at least 0: the largest l1 norm of a direction.
+    loss_range : float
+        W, at least 0: the largest difference :math:`\langle d_t, u - v \rangle` over the set.
+    learners : int
+        K, at least 1.
+    failure_probability : float
+        delta in (0, 1): the bound may fail with this probability.
+
+    Returns
+    -------
+    float or ndarray of float64
+        The bound, in the unit of the loss; an array of the shape of `rounds` if that is one.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not a number, or `rounds` or `learners` does not hold integers.
+    ValueError
+        If an argument lies outside the range stated above.
+
+    Notes
+    -----
+    The two terms with c are Theorem 1.1 of Kalai and Vempala, "Efficient algorithms for online
+    decision problems", JCSS 71, 2005, in expectation, with :math:`\varepsilon = c / \sqrt T`: noise
+    of entries up to :math:`1 / (2 \varepsilon)` costs the leader at most
+    :math:`D_1 / (2 \varepsilon)`, and one direction moves the cube of noise by at most A in all,
+    so that at most :math:`\varepsilon A` of its mass gets another answer, which costs at most W.
+    The last term is Hoeffding's inequality for T draws that are independent given the directions,
+    and the union over K learners. In `MORGFW` the direction that base learner k is fed
+    depends on the draws of learners 1, ..., k - 1 only.
+
+    Examples
+    --------
+    >>> bound = ftpl_regret_bound(
+    ...     100, scale=1.0, l1_diameter=2.0, direction_l1=1.0, loss_range=2.0
+    ... )
+    >>> round(bound, 3)
+    54.477
+    """
+    T = _rounds(rounds)
+    c = positive_float(scale, "scale")
+    D_1 = positive_float(l1_diameter, "l1_diameter")
+    A = non_negative_float(direction_l1, "direction_l1")
+    W = non_negative_float(loss_range, "loss_range")
+    K = positive_int(learners, "learners")
+    delta = _probability(failure_probability, "failure_probability")
+    expected = (c * W * A + D_1 / (2.0 * c)) * np.sqrt(T)
+    return _plain(expected + W * np.sqrt(0.5 * T * math.log(K / delta)))
+
+
+class SoftmaxDirections(NamedTuple):
+    """Bounds on what MORGFW feeds its base learners in softmax regression."""
+
+    direction_l1: float
+    loss_range: float
+
+
+def softmax_direction_bounds(
+    X: npt.ArrayLike, n_classes: int, radius: float, *, recursive: bool = True
+) -> SoftmaxDirections:
+    r"""Return A and W of `ftpl_regret_bound` for softmax regression on given rows, row l1 ball.
+
+    For ``reduction="mean"``, whatever the labels and the sub-batches, with
+    :math:`\eta_k = \rho_k = 1 / (k + 1)`; for ``reduction="sum"`` over B samples multiply
+    both by B.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Every row that can occur in a batch.
+    n_classes : int
+        C, at least 2.
+    radius : float
+        r: the l1 norm of every row of a decision is at most r.
+    recursive : bool
+        Whether directions are MORGFW's estimates from sub-batches, or exact gradients of batches.
+
+    Returns
+    -------
+    SoftmaxDirections
+        ``direction_l1`` (A) and ``loss_range`` (W).
+
+    Raises
+    ------
+    TypeError
+        If `X` does not hold real numbers, `n_classes` is no integer or `radius` no number.
+    ValueError
+        If `X` is empty or not finite, `n_classes` is below 2 or `radius` is not positive.
+
+    Notes
+    -----
+    A sample's gradient is the outer product of :math:`p - e_y` and a; the first has an l1
+    norm of at most 2. So the l1 norm of a gradient is at most :math:`2 \|a\|_1`, and the sum over
+    classes of its largest entries at most :math:`2 \|a\|_\infty`; W is 2 r times the latter.
+
+    MORGFW's estimates obey :math:`(k + 1) d^{(k)} = g_k + k d^{(k-1)} + k (g_k - g'_k)`, with
+    gradients of the same sub-batch at :math:`x^{(k)}` and :math:`x^{(k-1)}`. Between these a logit
+    changes by at most :math:`2 r \|a\|_\infty / k`, and softmax is 1-Lipschitz from the largest
+    norm to the l1 norm. By induction over k, in the norms above, :math:`d^{(k)}` is at most a
+    gradient plus :math:`2 r \|a\|_\infty` times :math:`\|a\|_1` or :math:`\|a\|_\infty`.
+
+    Examples
+    --------
+    >>> softmax_direction_bounds([[3.0, 4.0], [0.0, 1.0]], n_classes=2, radius=0.5)
+    SoftmaxDirections(direction_l1=42.0, loss_range=24.0)
+    """
+    A = features(X, name="X")
+    positive_int(n_classes, "n_classes", minimum=2)
+    r = positive_float(radius, "radius")
+    magnitude = np.abs(A)
+    total = float(magnitude.sum(axis=1, dtype=np.float64).max())
+    largest = float(magnitude.max())
+    factor = 2.0 + (2.0 * r * largest if recursive else 0.0)
+    return SoftmaxDirections(factor * total, 2.0 * r * factor * largest)
 
 
 class SoftmaxNoise(NamedTuple):

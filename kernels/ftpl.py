@@ -15,15 +15,13 @@ import numpy as np
 
 from ._bits import magnitude_bits
 from ._jit import kernel
+from ._sweep import BLOCK
 from .counter import NOISE, hashed, key, magnitude, unit
 
 #: Kinds of noise.
 UNIFORM, GAUSSIAN, EXPONENTIAL, GUMBEL = 0, 1, 2, 3
 #: No draw is larger in magnitude: ½, √(2·52 ln 2), 52 ln 2, 53 ln 2, each rounded up.
 BOUNDS = (0.5, 8.5, 36.1, 36.8)
-
-#: Entries of a row that are drawn or skipped together.
-BLOCK = 64
 
 
 @kernel()
@@ -81,35 +79,58 @@ def largest_magnitude(A):
 
 
 @kernel()
-def first_largest_perturbed(row, largest, rate, kind, own, first, skip, draws):
+def _perturb(row, rate, kind, own, first, out):
+    """Out = rate row + noise; returns the bits of the largest magnitude."""
+    top = magnitude_bits(np.float64(0.0))
+    if kind == UNIFORM:
+        for j in range(out.shape[0]):
+            noisy = rate * np.float64(row[j]) + (unit(hashed(own, first + j)) - 0.5)
+            out[j] = noisy
+            bits = magnitude_bits(noisy)
+            top = bits if bits > top else top
+    else:
+        for j in range(out.shape[0]):
+            noisy = rate * np.float64(row[j]) + noise(kind, own, first + j)
+            out[j] = noisy
+            bits = magnitude_bits(noisy)
+            top = bits if bits > top else top
+    return top
+
+
+@kernel()
+def block_tops(row, tops):
+    """tops[b] = largest magnitude in block b of a row."""
+    for b in range(tops.shape[0]):
+        tops[b] = magnitude(largest_bits(row[b * BLOCK : (b + 1) * BLOCK]), row[0])
+
+
+@kernel()
+def first_largest_perturbed(row, tops, rate, kind, own, first, skip, noisy):
     """First index of the largest |rate row + noise|, and whether that entry is >= 0.
 
-    `largest` holds the bits of the largest magnitude of the row, `first` the number of
-    its first entry; `draws` is space for a block. With ``skip=False`` every entry is drawn.
+    `tops` holds the largest magnitudes of the row's blocks, `first` is the number of its
+    first entry and `noisy` is space for a block. With ``skip=False`` every entry is drawn.
     """
-    n = row.shape[0]
     bound = BOUNDS[kind]
-    # The entry of largest |rate row| ends at this or above it.
-    best = rate * magnitude(largest, row[0]) - bound if skip else -1.0
-    best_bits = magnitude_bits(max(best, 0.0))
-    found, positive = n, True
-    for start in range(0, n, BLOCK):
-        part = row[start : start + BLOCK]
-        if rate * magnitude(largest_bits(part), row[0]) + bound < best:
+    leader = 0
+    for b in range(tops.shape[0]):
+        leader = b if tops[b] > tops[leader] else leader
+    # The leading entry ends at this or above it, and its block is likely to set a high mark.
+    least = rate * np.float64(tops[leader]) - bound
+    found, positive, best = row.shape[0], True, -1.0
+    for turn in range(tops.shape[0] + 1):
+        b = leader if turn == 0 else turn - 1
+        if turn > 0 and (b == leader or (skip and rate * np.float64(tops[b]) + bound < least)):
             continue
-        noisy = draws[: part.shape[0]]
-        fill(kind, own, first + start, noisy)
-        top = magnitude_bits(0.0)
-        for j in range(noisy.shape[0]):
-            noisy[j] += rate * np.float64(part[j])
-            bits = magnitude_bits(noisy[j])
-            top = bits if bits > top else top
-        if top > best_bits or (found == n and top == best_bits):
-            best_bits = top
-            at = noisy.shape[0]
-            for j in range(noisy.shape[0]):
-                candidate = j if magnitude_bits(noisy[j]) == top else at
+        start = b * BLOCK
+        part = row[start : start + BLOCK]
+        wanted = _perturb(part, rate, kind, own, first + start, noisy[: part.shape[0]])
+        top = magnitude(wanted, noisy[0])
+        if top > best or (top == best and start < found):
+            at = part.shape[0]
+            for j in range(part.shape[0]):
+                candidate = j if magnitude_bits(noisy[j]) == wanted else at
                 at = candidate if candidate < at else at
-            found, positive = start + at, noisy[at] >= 0.0
-            best = magnitude(top, noisy[0])
+            found, positive, best = start + at, noisy[at] >= 0.0, top
+            least = max(least, top)
     return found, positive

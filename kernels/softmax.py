@@ -23,7 +23,7 @@ _INVERSE_FACTORIAL = tuple(1.0 / math.factorial(k) for k in range(14))
 
 @kernel(fastmath=frozenset({"contract"}))
 def exp_shifted(z, m, p):
-    """p[i] = exp(z[i] - m[i]) for z <= m; 0 below the smallest normal number.
+    """p[i] = exp(z[i] - m[i]) for z <= m; 0 for differences below -708 (-87 in single precision).
 
     NaN stays NaN. The argument is reduced to [-ln(2)/2, ln(2)/2]; there a Taylor polynomial
     (degree 13, or 7 in single precision: remainders 4e-18 and 5e-9) is evaluated and

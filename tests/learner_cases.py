@@ -27,7 +27,7 @@ POWER = {
 }
 # One method with steps so long that the previous point cannot be recovered, and a momentum of one.
 ROUGH = {
-    "step": lambda t: (1.0, 0.3, 0.95, 0.0, 0.9)[t % 5],
+    "step": lambda t: (1.0, 0.3, 1.0 - 1e-9, 0.0, 0.9, 0.95)[t % 6],
     "momentum": lambda t: (0.5, 1.0, 0.0, 0.25)[t % 4],
 }
 

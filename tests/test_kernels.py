@@ -246,7 +246,9 @@ def test_log_loss(case, size):
     assert abs(found - terms.sum()) <= 2 * B * np.finfo(np.float64).eps * (1 + np.abs(terms).sum())
     wanted = ref.log_sum_exp(Z64.T) - own
     bound = np.finfo(dtype).eps * (C + 3.0 + np.abs(Z64).max(axis=0))
-    rounding = B * np.finfo(np.float64).eps * np.abs(wanted).sum()  # of the sum itself
+    # of the sums, of each difference on either side, and of the product of totals
+    eps = np.finfo(np.float64).eps
+    rounding = (B + 2) * eps * np.abs(wanted).sum() + B * eps
     assert abs(found - wanted.sum()) <= bound.sum() + rounding
 
 
@@ -457,7 +459,10 @@ def test_linear_minimisation_oracle(G, dtype):
         assert np.array_equal(index, wanted_index)
         assert np.array_equal(value, wanted_value)
         with quiet():
-            assert l1.dual_norm(G) == sum(float(np.abs(g).max()) for g in G)
+            wanted = 0.0
+            for g in G:  # one after the other: newer versions of sum() compensate
+                wanted += float(np.abs(g).max())
+            assert l1.dual_norm(G) == wanted
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

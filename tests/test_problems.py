@@ -187,6 +187,8 @@ def test_smoothness_is_reached():
     X, y = np.array([[3.0, 4.0]]), np.array([0])
     problem = fw.SoftmaxRegression(2, 2)
     assert problem.smoothness(X) == 12.5
+    # a batch may consist of the longest row alone
+    assert problem.smoothness([[0, 1], [3, 4], [1, 0]]) == 12.5
     h = 1e-6 * np.array([[3.0, 4.0], [-3.0, -4.0]])
     change = problem.gradient(h, (X, y)) - problem.gradient(-h, (X, y))
     assert np.linalg.norm(change) / np.linalg.norm(2 * h) == pytest.approx(12.5, rel=1e-8)

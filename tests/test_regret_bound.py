@@ -62,7 +62,9 @@ class WrongWay(Box):
 
 def error_bound(constants):
     keys = ("smoothness", "diameter", "gradient_noise")
-    return theory.gradient_error_bound(ROUNDS, **{k: constants[k] for k in keys}, confidence=DELTA)
+    return theory.gradient_error_bound(
+        ROUNDS, **{k: constants[k] for k in keys}, failure_probability=DELTA
+    )
 
 
 def play(problem, box, seed, **options):
@@ -82,7 +84,7 @@ def play(problem, box, seed, **options):
 def test_error_and_regret_stay_below_the_bounds(problem):
     box = Box(problem.shape)
     _, constants = problem.constants(box)
-    regret_bound = theory.orgfw_regret_bound(ROUNDS, **constants, confidence=DELTA)
+    regret_bound = theory.orgfw_regret_bound(ROUNDS, **constants, failure_probability=DELTA)
     bound = error_bound(constants)
     for seed in range(SEEDS):
         errors, regret = play(problem, box, seed)
@@ -107,7 +109,7 @@ def test_lemma_1_tells_a_broken_estimator(momentum):
 )
 def test_theorem_1_tells_a_broken_method(box, options):
     _, constants = QUIET.constants(box)
-    regret_bound = theory.orgfw_regret_bound(ROUNDS, **constants, confidence=DELTA)
+    regret_bound = theory.orgfw_regret_bound(ROUNDS, **constants, failure_probability=DELTA)
     for seed in range(SEEDS):
         _, regret = play(QUIET, box, seed, **options)
         assert np.any(regret > regret_bound)
@@ -117,7 +119,7 @@ def test_corollary_1_for_the_average():
     box = Box(NOISY.shape)
     best, constants = NOISY.constants(box)
     del constants["value_noise"]
-    bound = theory.convex_convergence_bound(T, **constants, confidence=0.05 / SEEDS)
+    bound = theory.convex_convergence_bound(T, **constants, failure_probability=0.05 / SEEDS)
     for seed in range(SEEDS):
         average = fw.ORGFW(NOISY, box).run(NOISY.draws(seed)).average
         assert 0.0 <= NOISY.loss(average, MU) - NOISY.loss(best, MU) <= bound
@@ -154,7 +156,7 @@ def make_softmax():
 @pytest.mark.parametrize("engine", ENGINES)
 def test_softmax_regression_stays_below_the_bounds(engine):
     X, y, problem, ball, best, constants = make_softmax()
-    regret_bound = theory.orgfw_regret_bound(ROUNDS, **constants, confidence=DELTA)
+    regret_bound = theory.orgfw_regret_bound(ROUNDS, **constants, failure_probability=DELTA)
     bound = error_bound(constants)
     name = {"fused": "estimate", "steps": "d"}[engine]
     rounds = sized(T, 60)

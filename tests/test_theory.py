@@ -8,7 +8,7 @@ import pytest
 import reference as ref
 from fastfw import theory
 
-COMMON = {"smoothness": 2.0, "diameter": 3.0, "gradient_noise": 0.5, "confidence": 0.1}
+COMMON = {"smoothness": 2.0, "diameter": 3.0, "gradient_noise": 0.5, "failure_probability": 0.1}
 CALLS = {
     "lemma 1": (theory.gradient_error_bound, COMMON),
     "theorem 1": (
@@ -113,13 +113,13 @@ def test_theorem_2_takes_one_value_for_each_number_of_rounds():
 @EVERY
 def test_larger_constants_give_larger_bounds(name):
     for argument, value in CALLS[name][1].items():
-        if argument not in ("confidence", "form"):
+        if argument not in ("failure_probability", "form"):
             assert evaluate(name, 50, **{argument: 1.01 * value}) > evaluate(name, 50)
 
 
 @EVERY
 def test_more_certainty_costs(name):
-    values = [evaluate(name, 50, confidence=delta) for delta in (0.5, 0.1, 0.01, 1e-9)]
+    values = [evaluate(name, 50, failure_probability=delta) for delta in (0.5, 0.1, 0.01, 1e-9)]
     assert values == sorted(values)
     assert len(set(values)) == 4
 
@@ -155,7 +155,7 @@ def test_units(name):
 def test_corollary_1_is_theorem_1_without_value_noise():
     # log(8 T / delta) with half the failures is log(4 T / delta') with delta' = delta / 2.
     theorem = evaluate("theorem 1", 30, value_noise=0.0)
-    corollary = evaluate("corollary 1", 30, confidence=0.05)
+    corollary = evaluate("corollary 1", 30, failure_probability=0.05)
     assert theorem == pytest.approx(30 * corollary, rel=1e-14)
 
 
@@ -163,7 +163,7 @@ def test_corollary_1_is_theorem_1_without_value_noise():
 
 
 @EVERY
-@pytest.mark.parametrize("argument", ["smoothness", "diameter", "confidence"])
+@pytest.mark.parametrize("argument", ["smoothness", "diameter", "failure_probability"])
 @pytest.mark.parametrize("value", [0, -1.0, float("nan"), float("inf")])
 def test_not_positive(name, argument, value):
     with pytest.raises(ValueError, match=argument):
@@ -202,8 +202,8 @@ def test_bad_rounds(name):
 
 @EVERY
 def test_certainty_is_refused(name):
-    with pytest.raises(ValueError, match="confidence must be a number between 0 and 1"):
-        evaluate(name, 10, confidence=1.0)
+    with pytest.raises(ValueError, match="failure_probability must be a number between 0 and 1"):
+        evaluate(name, 10, failure_probability=1.0)
 
 
 def test_bad_exponent_form_and_arrays():
@@ -290,6 +290,83 @@ def test_noise_bounds_bad_input():
         theory.softmax_noise_bounds([[1.0, np.nan]], 2, 1.0)
 
 
+# --- base learners --------------------------------------------------------------------------------
+
+FTPL = {"scale": 2.0, "l1_diameter": 3.0, "direction_l1": 0.5, "loss_range": 1.5, "learners": 4}
+
+
+def test_bound_of_ftpl_by_hand():
+    value = theory.ftpl_regret_bound(16, **FTPL, failure_probability=0.1)
+    assert value == pytest.approx((1.5 + 0.75) * 4 + 1.5 * np.sqrt(8 * np.log(40)), rel=1e-14)
+    both = theory.ftpl_regret_bound([16, 25], **FTPL, failure_probability=0.1)
+    assert both[0] == pytest.approx(value, rel=1e-14)
+    assert both[1] / both[0] == pytest.approx(5 / 4, rel=1e-14)  # the square root of T
+
+
+@pytest.mark.parametrize("argument", ["scale", "l1_diameter", "direction_l1", "loss_range"])
+def test_bound_of_ftpl_refuses(argument):
+    with pytest.raises(ValueError, match=argument):
+        theory.ftpl_regret_bound(5, **{**FTPL, argument: -1.0})
+    with pytest.raises(ValueError, match="learners"):
+        theory.ftpl_regret_bound(5, **{**FTPL, "learners": 0})
+
+
+def test_measured_regret_of_ftpl_stays_below_the_bound():
+    T, r, c, seeds = 60, 2.0, 3.0, 20
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        directions = rng.uniform(-1.0, 1.0, (T, 3, 4)) + np.sign(rng.normal(size=(3, 4)))
+        directions[1::2] *= -1.0  # what follows the leader without noise is always wrong
+        noise = rng.random((T, 3, 4)) - 0.5
+        base = ref.FTPL((3, 4), r, c, T, lambda t, noise=noise: noise[t - 1])
+        paid = 0.0
+        for d in directions:
+            paid += np.vdot(d, base.play())
+            base.observe(d)
+        regret = paid + r * np.abs(directions.sum(axis=0)).max(axis=1).sum()
+        bound = theory.ftpl_regret_bound(
+            T,
+            scale=c,
+            l1_diameter=2 * r * 3,
+            direction_l1=np.abs(directions).sum(axis=(1, 2)).max(),
+            loss_range=2 * r * np.abs(directions).max(axis=2).sum(axis=1).max(),
+            failure_probability=0.05 / seeds,
+        )
+        assert regret <= bound
+
+
+@pytest.mark.parametrize("radius", [0.1, 3.0])
+def test_direction_bounds_hold_for_what_morgfw_feeds(radius):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(12, 4)) * rng.exponential(size=(12, 1))
+    y = rng.integers(0, 3, 12)
+    T = K = 8
+    schedule = ref.power_schedule(1.0, 1.0)
+    batches = ref.gather(X, y, rng.integers(0, 12, (T, 4)))
+    draws = rng.integers(0, 4, (T, K, 1))
+    noise = rng.random((T + 1, K, 3, 4)) - 0.5
+    run = ref.morgfw(
+        np.zeros((3, 4)), batches, K,
+        lambda k: ref.FTPL((3, 4), radius, 1.0, T, lambda t: noise[t - 1, k - 1]),
+        schedule, schedule, lambda t, k: draws[t - 1, k - 1],
+    )  # fmt: skip
+    d = np.abs(np.array(run.directions))
+    bounds = theory.softmax_direction_bounds(X, 3, radius)
+    exact = theory.softmax_direction_bounds(X, 3, radius, recursive=False)
+    assert d.sum(axis=(2, 3)).max() <= bounds.direction_l1
+    assert 2 * radius * d.max(axis=3).sum(axis=2).max() <= bounds.loss_range
+    first = d[:, 0]  # estimates of the first inner step are plain gradients
+    assert first.sum(axis=(1, 2)).max() <= exact.direction_l1 < bounds.direction_l1
+    assert 2 * radius * first.max(axis=2).sum(axis=1).max() <= exact.loss_range
+
+
+def test_direction_bounds_bad_input():
+    with pytest.raises(ValueError, match="radius"):
+        theory.softmax_direction_bounds([[1.0]], 2, 0.0)
+    with pytest.raises(ValueError, match="n_classes"):
+        theory.softmax_direction_bounds([[1.0]], 1, 1.0)
+
+
 # --- measured -------------------------------------------------------------------------------------
 
 RADIUS = 1.0
@@ -322,12 +399,18 @@ def test_measured_error_and_regret_of_orgfw_stay_below_the_bounds():
     T, seeds = 60, 20
     t = np.arange(1, T + 1)
     # All seeds and rounds hold together with probability 0.95.
-    error_bound = theory.gradient_error_bound(t, **constants, confidence=0.05 / (T * seeds))
+    error_bound = theory.gradient_error_bound(
+        t, **constants, failure_probability=0.05 / (T * seeds)
+    )
     regret_bound = theory.orgfw_regret_bound(
-        t, **constants, value_noise=value_noise, initial_gap=gap, confidence=0.05 / (T * seeds)
+        t,
+        **constants,
+        value_noise=value_noise,
+        initial_gap=gap,
+        failure_probability=0.05 / (T * seeds),
     )
     mean_bound = theory.convex_convergence_bound(
-        T, **constants, initial_gap=gap, confidence=0.05 / seeds
+        T, **constants, initial_gap=gap, failure_probability=0.05 / seeds
     )
     schedule = ref.power_schedule(1.0, 1.0)
     for seed in range(seeds):
@@ -387,7 +470,7 @@ def test_measured_regret_of_morgfw_stays_below_the_bound():
             **constants,
             base_regret=max(0.0, float((paid - least).max())),
             initial_gap=Q,
-            confidence=0.05 / seeds,
+            failure_probability=0.05 / seeds,
         )
         regret = run.losses.sum() - sum(ref.loss(best, A, b) for A, b in batches)
         assert regret <= bound
@@ -413,7 +496,7 @@ def test_printed_proposition_1_fails_for_a_loss_in_small_units():
         "diameter": 2.0,
         "gradient_noise": 2 * s * (1 - p) / p,
         "initial_gap": s,
-        "confidence": delta,
+        "failure_probability": delta,
     }
     assert min(gaps) == s
     assert min(gaps) > theory.nonconvex_gap_bound(T, **constants)

@@ -58,13 +58,16 @@ class ActiveSet:
         a : bytes or None
             That vertex.
         """
-        shares = [(self.start_weight, start_slope)] if self.start_weight else []
-        shares += zip(self.weights.values(), slopes, strict=True)
-        toward = math.fsum(w * (slope - v_slope) for w, slope in shares)
         if not self.weights:
-            return toward, -math.inf, None
-        steepest = int(np.argmax(slopes))
-        away = math.fsum(w * (slopes[steepest] - slope) for w, slope in shares)
+            return self.start_weight * (start_slope - v_slope), -math.inf, None
+        at = np.array(slopes)
+        weights = np.fromiter(self.weights.values(), np.float64, len(at))
+        steepest = int(at.argmax())
+        toward = float((weights * (at - v_slope)).sum())
+        away = float((weights * (at[steepest] - at)).sum())
+        if self.start_weight:
+            toward += self.start_weight * (start_slope - v_slope)
+            away += self.start_weight * (slopes[steepest] - start_slope)
         return toward, away, list(self.weights)[steepest]
 
     def step_toward(self, v: bytes, eta: float) -> None:
@@ -108,11 +111,8 @@ class ActiveSet:
         keys = [vertex.tobytes() for vertex in state["vertices"]]
         weights = dict(zip(keys, state["weights"].tolist(), strict=True))
         start_weight, steps = float(state["start_weight"]), int(state["steps"])
-        shares = [start_weight, *weights.values()]
-        if (
-            len(weights) < len(keys)
-            or steps < 0
-            or not (np.isfinite(shares).all() and min(shares) >= 0.0)
-        ):
+        shares = np.array([start_weight, *weights.values()])
+        whole = (shares >= 0.0).all() and abs(shares.sum() - 1.0) < 1e-6
+        if len(weights) < len(keys) or steps < 0 or not whole:
             raise ValueError("its active set is out of range")
         return cls(weights, start_weight, steps)

@@ -51,7 +51,7 @@ class StepsEngine:
     ) -> None:
         self._step = step
         self.state = state
-        self._total = np.zeros_like(state["x"])
+        self._total: FloatArray = np.zeros_like(state["x"])
 
     def observe(self, t: int, batch: Any) -> float:
         """Play a round; the state changes only if all of it went well."""
@@ -133,11 +133,12 @@ class FusedMomentum:
         k = starts.size - 1
         alpha, beta, gamma, eta = np.array([self._coefficients(t + i) for i in range(k)]).T.copy()
         losses = np.empty(k)
-        done: int = loops.momentum_rounds(
-            *rows, starts, self._mean, alpha, beta, gamma, eta, self._radius,
-            self.u, self.estimates, self.previous, self.sum,
-            self.index, self.value, self.scalars, losses,
-        )  # fmt: skip
+        with np.errstate(over="ignore", invalid="ignore"):  # only NumPy warns, without the JIT
+            done: int = loops.momentum_rounds(
+                *rows, starts, self._mean, alpha, beta, gamma, eta, self._radius,
+                self.u, self.estimates, self.previous, self.sum,
+                self.index, self.value, self.scalars, losses,
+            )  # fmt: skip
         return done, losses[: done + 1]
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:

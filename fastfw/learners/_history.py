@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
 from fastfw.learners._base import OnlineLearner
-from fastfw.learners._engines import on_row_l1_ball
+from fastfw.learners._engines import Engine, on_row_l1_ball
 from fastfw.learners._lazy import Arrays, LazyEngine
-from fastfw.learners._oracles import evaluate
+from fastfw.learners._oracles import evaluate, slope
 from fastfw.learners._past import Past, Samples
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.sets import RowL1Ball
@@ -32,6 +32,9 @@ class PassingRows(Rows):
 class HistoryLearner(OnlineLearner):
     """Base of the methods that ask for the gradients of all losses so far, every round."""
 
+    #: What the "steps" engine keeps beside the decision.
+    _kept: ClassVar[tuple[str, ...]] = ("past",)
+
     def _past_gradient(
         self, t: int, batch: Any, state: dict[str, Any]
     ) -> tuple[float, npt.NDArray[Any], Past]:
@@ -40,7 +43,7 @@ class HistoryLearner(OnlineLearner):
         after = past.then(batch)
         loss, g = evaluate(self.problem, state["x"], after.batches[-1])
         for earlier in past.batches:
-            g = g + self.problem.gradient(state["x"], earlier)
+            g = g + slope(self.problem, state["x"], earlier)
         return loss, g / t, after
 
     def _evaluations(self, t: int, batch_size: int) -> int:
@@ -61,6 +64,11 @@ class HistoryLearner(OnlineLearner):
             rows = PassingRows(*rows)
         return super()._advance(rows, starts, batch, dtype)
 
+    def _check_names(self, engine: Engine, arrays: Arrays) -> None:
+        names = {*engine.arrays(), *(() if self._fused else self._kept)}
+        if names != {*arrays}:
+            raise ValueError(f"its state has {sorted(arrays)}, but {sorted(names)} are wanted")
+
     def _restore(self, t: int, arrays: Arrays) -> None:
         super()._restore(t, arrays)
         engine: Any = self._engine
@@ -68,7 +76,10 @@ class HistoryLearner(OnlineLearner):
             return
         if not self._fused:
             self._check_state(engine.state)
-            engine.state["past"] = Past.of(engine.state)
+            engine.state["past"] = past = Past.of(engine.state)
+            if type(self.problem) is SoftmaxRegression:
+                for batch in past.batches:
+                    self.problem.rows(batch)
         samples = engine.samples if self._fused else engine.state["past"].samples
         if len(samples) != t - 1 or (np.diff(samples, prepend=0) < 1).any():
             raise ValueError(f"its past does not have {t - 1} rounds")
@@ -167,7 +178,8 @@ class FusedPast(LazyEngine):
                 kept = sum(source.count for source in self.sources if source.kept)
                 n, d = max(batch.size, kept), rows.X.shape[1]
                 X, y = np.empty((n, d), rows.X.dtype), np.empty(n, np.intp)
-                self.sources.append(Samples(X, y, len(self.u), kept=True))
+                form = len(self.u), self.u.dtype
+                self.sources.append(Samples(X, y, *form, kept=True))
             self.sources[-1].append(rows.X, rows.y, weight, logits)
         else:
             self._source(rows).add_rows(batch, weight, logits)
@@ -178,7 +190,7 @@ class FusedPast(LazyEngine):
             if source.holds(rows.X, rows.y):
                 source.attach(rows.X, rows.y)
                 return source
-        self.sources.append(Samples(rows.X, rows.y, len(self.u), kept=False))
+        self.sources.append(Samples(rows.X, rows.y, len(self.u), self.u.dtype, kept=False))
         return self.sources[-1]
 
     def _move(self, index: IndexArray, value: npt.NDArray[np.float64], eta: float) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
+from fastfw._layout import padded, unpadded
 from fastfw.problems import Rows
 
 if TYPE_CHECKING:
@@ -16,8 +18,12 @@ if TYPE_CHECKING:
 
 __all__ = ["FusedMeta"]
 
-# Inner steps whose gradients are made by one matrix product: their rows fit the second-level cache.
-_AT_ONCE = 16
+# Rows of residuals in one matrix product: what it works on fits the second-level cache.
+_ROWS = 192
+# Share of nonzero features up to which skipping the zeros beats the dense matrix product.
+_SPARSE = 0.4
+# Bytes in a cache line: vectors that cross from one to the next take twice as long.
+_LINE = 64
 
 
 class FusedMeta:
@@ -30,10 +36,13 @@ class FusedMeta:
 
     def __init__(self, learner: MetaLearner, start: FloatArray) -> None:
         self._learner = learner
-        self._start = start
+        self._d = start.shape[1]
+        self._start = padded(start, start.dtype)
+        shape = self._start.shape
+        self._space = _aligned(shape, start.dtype), _aligned(shape, start.dtype)
         self._mean = learner.problem.reduction == "mean"
         self._features: tuple[FloatArray | None, float] = (None, 0.0)
-        self.sum = np.zeros_like(start)
+        self.sum = np.zeros_like(self._start)
         self._begin(learner.t)
 
     def _begin(self, t: int) -> None:
@@ -42,13 +51,15 @@ class FusedMeta:
 
         learner = self._learner
         self._epoch = learner._epoch(t)
-        K, (n_classes, d) = self._epoch.inner_steps, self._start.shape
+        K, n_classes, d = self._epoch.inner_steps, len(self._start), self._d
         self._eta, self._rho = learner._coefficients(K)
-        self.sums = np.zeros((K, n_classes, d), self._start.dtype)
+        dtype = self._start.dtype
+        self.sums = _aligned((K, *self._start.shape), dtype)
+        self.sums[...] = 0.0
         self.index = np.zeros((K, n_classes), np.intp)
         self.value = np.zeros((K, n_classes))
         self.bound = np.zeros(1)
-        meta.answers(self.sums, *self._noise(t), True, self.index, self.value)
+        meta.answers(self.sums, d, *self._noise(t), True, self.index, self.value)
         self._decide()
 
     def _decide(self) -> None:
@@ -121,45 +132,48 @@ class FusedMeta:
 
     def _sub_batches(self, t: int, rows: Rows, batch: IndexArray) -> float:
         """Algorithm 2, lines 7-15, with sub-batches."""
-        from fastfw.kernels import meta
+        from fastfw.kernels import points, sub_batches
 
         size: Any = self._learner.sub_batch_size
         weight = (1.0 if self._mean else batch.size) / size
         rate, kind, seed, after, radius = self._noise(t + 1)
-        loss: float = meta.batch_loss(*rows[:2], batch, self.x)
-        meta.sub_batch_round(
+        loss: float = points.batch_loss(*rows[:2], batch, self.x)
+        sub_batches.sub_batch_round(
             *rows[:2], batch, size, weight, self._learner._recursive, self._start,
             self._eta, self._rho, self.sums, rate, kind, seed, t, after, radius,
-            self.index, self.value,
+            self.index, self.value, *self._space,
         )  # fmt: skip
         return loss
 
     def _whole_batch(self, t: int, rows: Rows, batch: IndexArray) -> float:
         """Algorithm 2, lines 7-15, with whole batches: one matrix product for many inner steps."""
-        from fastfw.kernels import meta
+        from fastfw.kernels import whole_batch
 
-        K, (n_classes, d), dtype = len(self._eta), self._start.shape, self._start.dtype
-        n = batch.size
+        K, d, n = len(self._eta), self._d, batch.size
+        dtype = self._start.dtype
         y = np.ascontiguousarray(rows.y[batch])
         At = np.empty((d, n), dtype)
-        meta.gather_transposed(rows.X, batch, At)
-        Z = self._start @ At
-        R = np.zeros((min(K, _AT_ONCE), n_classes, n), dtype)
-        G = np.empty((len(R), n_classes, d), dtype)
+        whole_batch.gather_transposed(rows.X, batch, At)
+        x_1 = self._start[:, :d]
+        Z = x_1 @ At if x_1.any() else np.zeros((len(x_1), n), dtype)
+        rest = len(self._start) - 1
+        product, lanes = _product(At)
+        at_once = min(K, max(1, lanes // rest))
+        R = np.zeros((at_once, rest, n), dtype)
+        G = np.empty((at_once, rest, d), dtype)
         weight = 1.0 / n if self._mean else 1.0
-        for first in range(0, K, _AT_ONCE):
-            steps = min(_AT_ONCE, K - first)
-            if steps < len(R):
-                R[steps - 1] = R[-1]  # where the average is looked for
-            meta.whole_batch_residuals(
+        for first in range(0, K, at_once):
+            steps = min(at_once, K - first)
+            R[steps - 1] = R[-1]  # the step before, where the average is looked for
+            whole_batch.whole_batch_residuals(
                 At, y, weight, self._learner._recursive, self._eta, self._rho,
                 self.index, self.value, Z, first, R[:steps],
             )  # fmt: skip
-            np.matmul(R[:steps].reshape(-1, n), At.T, out=G[:steps].reshape(-1, d))
-            meta.add_and_answer(
+            product(R[:steps].reshape(-1, n), G[:steps].reshape(-1, d))
+            whole_batch.add_and_answer(
                 G[:steps], self.sums, first, *self._noise(t + 1), self.index, self.value
             )
-        loss: float = meta.logits_loss(Z, y)
+        loss: float = whole_batch.logits_loss(Z, y)
         return loss
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -168,9 +182,8 @@ class FusedMeta:
 
     def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Take over a state that `arrays` gave, unless it would lead kernels astray."""
-        d = self._start.shape[1]
         if not (
-            ((arrays["index"] >= 0) & (arrays["index"] < d)).all()
+            ((arrays["index"] >= 0) & (arrays["index"] < self._d)).all()
             and (abs(arrays["value"]) == self._learner.set.radius).all()
             and arrays["bound"][0] >= np.abs(arrays["sums"]).max()
             and np.isfinite(arrays["bound"]).all()
@@ -183,10 +196,50 @@ class FusedMeta:
         other = copy.copy(self)
         for name, own in self.arrays().items():
             setattr(other, name, own.copy())
+        other.sums = _aligned(self.sums.shape, self.sums.dtype)
+        other.sums[...] = self.sums
         return other
 
     def decision(self) -> FloatArray:
-        return self.x
+        return unpadded(self.x, self._d)
 
     def total(self) -> FloatArray:
-        return self.sum.copy()
+        return unpadded(self.sum, self._d).copy()
+
+
+def _product(At: FloatArray) -> tuple[Callable[[FloatArray, FloatArray], object], int]:
+    """Return a function that writes R A to its second argument, and its favourite number of rows.
+
+    Images are mostly zeros: where the transposed batch is, only its nonzero features are used.
+    """
+    from fastfw.kernels import whole_batch
+    from fastfw.kernels._gather import SPREAD
+
+    d, n = At.shape
+    nonzero = int(np.count_nonzero(At))
+    if nonzero > _SPARSE * At.size:
+        return lambda R, G: np.matmul(R, At.T, out=G), _ROWS
+    values = np.empty(nonzero + 1, At.dtype)
+    places = np.empty(nonzero + 1, np.intp)
+    starts = np.empty(-(-n // whole_batch.SAMPLES) * d + 1, np.intp)
+    whole_batch.compress(At, values, places, starts)
+    width = SPREAD // At.itemsize
+
+    space: dict[int, tuple[FloatArray, FloatArray]] = {}
+
+    def product(R: FloatArray, G: FloatArray) -> None:
+        lanes = -(-len(R) // width) * width
+        if lanes not in space:
+            space[lanes] = _aligned((n, lanes), At.dtype), _aligned((d, lanes), At.dtype)
+        Rt, Gt = space[lanes]
+        whole_batch.sparse_gradients(values, places, starts, R, Rt, Gt, G)
+
+    return product, width
+
+
+def _aligned(shape: tuple[int, ...], dtype: npt.DTypeLike) -> FloatArray:
+    """Return an uninitialised array that begins at a cache line."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    room = np.empty(size + _LINE, np.uint8)
+    first = -room.ctypes.data % _LINE
+    return room[first : first + size].view(dtype).reshape(shape)

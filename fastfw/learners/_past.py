@@ -27,7 +27,15 @@ class Samples:
     data matrix that was read from a file stand in `X` themselves until the matrix is seen again.
     """
 
-    def __init__(self, X: FloatArray, y: IndexArray, n_classes: int, *, kept: bool) -> None:
+    def __init__(
+        self,
+        X: FloatArray,
+        y: IndexArray,
+        n_classes: int,
+        dtype: npt.DTypeLike,
+        *,
+        kept: bool,
+    ) -> None:
         self.X, self.y = X, y
         self.n = len(X)
         self.kept = kept
@@ -36,7 +44,7 @@ class Samples:
         capacity = self.n if kept else 0
         self.numbers = np.empty(capacity, np.intp)
         self.weights = np.empty(capacity)
-        self.logits = np.empty((capacity, n_classes), X.dtype)
+        self.logits = np.empty((capacity, n_classes), dtype)
 
     @classmethod
     def restored(
@@ -58,7 +66,7 @@ class Samples:
         if kept:
             X, y = np.empty((n, features.shape[1]), features.dtype), np.empty(n, np.intp)
             X[:count], y[:count] = features, labels
-        source = cls(X, y, logits.shape[1], kept=kept)
+        source = cls(X, y, logits.shape[1], logits.dtype, kept=kept)
         source.n, source.loaded = n, not kept
         source._reserve(count)
         source.count = count

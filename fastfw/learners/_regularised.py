@@ -27,10 +27,10 @@ def theory_constant(problem: Any, set: Any, batch: Any, gradient: npt.NDArray[An
 
 
 def _constant(diameter: float, bound: float) -> float:
-    """D/(2 G), huge where nothing has a gradient: then nothing needs to be held back."""
+    """D/(2 G), neither 0 nor infinite: without gradients nothing needs to be held back."""
     if not diameter > 0.0:
         raise ValueError(f"eta must be given for a set of diameter {diameter}")
-    return min(diameter / (2.0 * max(bound, 1e-300)), 1e300)
+    return min(diameter / (2.0 * min(max(bound, 1e-300), 1e300)), 1e300)
 
 
 def _gradient_bound(problem: SoftmaxRegression, rows: Rows) -> float:
@@ -98,7 +98,8 @@ class FusedRegularised(LazyEngine):
 
     def restore(self, arrays: Arrays) -> None:
         """Take over a state that `arrays` gave, unless it would lead kernels astray."""
-        if arrays["scalars"][2] not in (0.0, 1.0) or not np.isfinite(arrays["gradients"]).all():
+        parity, sums = arrays["scalars"][2], arrays["gradients"]
+        if parity not in (0.0, 1.0) or not np.isfinite(sums).all() or arrays["constant"] <= 0.0:
             raise ValueError("its state is out of range")
         super().restore(arrays)
         self.sums[int(self.scalars[2])] = arrays["gradients"]

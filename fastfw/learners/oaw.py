@@ -66,6 +66,8 @@ class OAW(HistoryLearner):
     True
     """
 
+    _kept = ("past", "vertices", "weights", "start_weight", "steps")
+
     def __init__(
         self,
         problem: Any,
@@ -113,6 +115,9 @@ class OAW(HistoryLearner):
         return a, -gamma
 
     def _check_state(self, state: dict[str, Any]) -> None:
+        x = state["x"]
+        if state["vertices"].shape[1:] != x.shape or state["vertices"].dtype != x.dtype:
+            raise ValueError("its active vertices do not fit")
         ActiveSet.of(state)
 
     def _make_fused(self, start: FloatArray) -> Engine:

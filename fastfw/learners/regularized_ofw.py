@@ -112,6 +112,15 @@ class RegularizedOFW(OnlineLearner):
         T = t if self._rounds is None else self._rounds
         return float(2.0 / (c / T**0.75))
 
+    def _check_names(self, engine: Engine, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        names = {*engine.arrays(), *(() if self._fused else ("total_gradient", "constant"))}
+        if names != {*arrays}:
+            raise ValueError(f"its state has {sorted(arrays)}, but {sorted(names)} are wanted")
+        if not self._fused:
+            total, constant = arrays["total_gradient"], arrays["constant"]
+            if total.shape != self._start.shape or constant.shape or not constant > 0.0:
+                raise ValueError("its gradients or its constant do not fit")
+
     def _can_fuse(self) -> bool:
         return on_row_l1_ball(self.problem, self.set)
 

@@ -1,0 +1,249 @@
+"""A round of Algorithm 2 with sub-batches: one sweep over estimator and sum per inner step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._jit import REASSOCIATE, kernel
+from ._sweep import BLOCK, sweep_tile
+from ._tiles import GROUP, WIDEST
+from .counter import NOISE, draw_rows, key
+from .l1 import LARGEST_LAZY_STEP, SMALLEST_SCALE
+from .meta import answer, blocks
+from .points import few, sparse_forward, support
+from .products import backward, forward, padded
+from .softmax import softmax
+
+#: Samples of sub-batches that are multiplied with the same point.
+TOGETHER = 8
+#: Columns of logits that are passed through the softmax together.
+COLUMNS = 256
+
+_sweep_1, _sweep_2, _sweep_3 = sweep_tile[1], sweep_tile[2], sweep_tile[3]
+_sweep_4, _sweep_5 = sweep_tile[4], sweep_tile[5]
+
+
+@kernel()
+def _sweep(A, block, R, low, keep, D, S, row, tops, group, nothing):
+    """D ← keep D + R[:, low:] A[block]; S[row:] += D; tops = largest magnitudes of S by block.
+
+    `group` is space for the residuals of a sub-batch.
+    """
+    n_classes, size = D.shape[0], block.shape[0]
+    last = (size - 1) // GROUP * GROUP
+    if last > 0:
+        for c in range(n_classes):
+            for j in range(A.shape[1]):
+                D[c, j] *= keep
+            for i in range(last):
+                group[c, i] = R[c, low + i]
+        backward(A, block[:last], group, D, nothing)
+        keep = D.dtype.type(1.0)
+    for c in range(n_classes):
+        for b in range(tops.shape[1]):
+            tops[c, b] = D.dtype.type(0.0)
+    i0, i1 = block[last], block[min(last + 1, size - 1)]
+    i2, i3 = block[min(last + 2, size - 1)], block[size - 1]
+    k = low + last
+    c = 0
+    while c < n_classes:
+        width = min(WIDEST, n_classes - c)
+        if width == 5:
+            _sweep_5(A, i0, i1, i2, i3, R, c, k, keep, D, S, row + c, tops)
+        elif width == 4:
+            _sweep_4(A, i0, i1, i2, i3, R, c, k, keep, D, S, row + c, tops)
+        elif width == 3:
+            _sweep_3(A, i0, i1, i2, i3, R, c, k, keep, D, S, row + c, tops)
+        elif width == 2:
+            _sweep_2(A, i0, i1, i2, i3, R, c, k, keep, D, S, row + c, tops)
+        else:
+            _sweep_1(A, i0, i1, i2, i3, R, c, k, keep, D, S, row + c, tops)
+        c += width
+
+
+@kernel()
+def _one_step(u, s, index, value, eta):
+    """X ← (1 - eta) x + eta v for x = s u; returns the new s."""
+    real = u.dtype.type
+    s *= 1.0 - eta
+    if eta > LARGEST_LAZY_STEP or s < SMALLEST_SCALE:
+        scale = real(s)
+        for c in range(u.shape[0]):
+            for j in range(u.shape[1]):
+                u[c, j] *= scale
+        s = 1.0
+    for c in range(u.shape[0]):
+        u[c, index[c]] += real(eta * value[c] / s)
+    return s
+
+
+@kernel()
+def _list(index, listed, places, counts):
+    """Add the places of a vertex to the lists."""
+    for c in range(index.shape[0]):
+        if not listed[c, index[c]]:
+            listed[c, index[c]] = True
+            places[c, counts[c]] = index[c]
+            counts[c] += 1
+
+
+@kernel(fastmath=REASSOCIATE)
+def _residuals(P, total, weight, Q, total_before, weight_before, two):
+    """P ← weight P / total - weight_before Q / total_before, column by column."""
+    for i in range(total.shape[0]):
+        total[i] = weight[i] / total[i]
+    if two:
+        for i in range(total.shape[0]):
+            total_before[i] = weight_before[i] / total_before[i]
+    for c in range(P.shape[0]):
+        if two:
+            for i in range(total.shape[0]):
+                P[c, i] = P[c, i] * total[i] - Q[c, i] * total_before[i]
+        else:
+            for i in range(total.shape[0]):
+                P[c, i] *= total[i]
+
+
+@kernel()
+def _draw_samples(rows, size, width, seed, t, first, steps, samples):
+    """Samples of the sub-batches first + 1, ...; each is padded to `width` by its last one."""
+    for q in range(steps):
+        part = samples[q * width : (q + 1) * width]
+        draw_rows(seed, t, first + q + 1, rows.shape[0], part[:size])
+        for i in range(size):
+            part[i] = rows[part[i]]
+        for i in range(size, width):
+            part[i] = part[size - 1]
+
+
+@kernel()
+def _advance(Z, low, stop, A, samples, eta, index, value):
+    """Logits of some samples at x, in Z[:, low:stop], become those at (1 - eta) x + eta v."""
+    real = Z.dtype.type
+    keep = real(1.0 - eta)
+    for c in range(Z.shape[0]):
+        moved, j = real(eta * value[c]), index[c]
+        for i in range(low, stop):
+            Z[c, i] = keep * Z[c, i] + moved * A[samples[i], j]
+
+
+@kernel()
+def _inner_logits(
+    A, samples, first, steps, width, recursive, eta, index, value, u, s, at, places, counts,
+    listed, Z, before, now,
+):  # fmt: skip
+    """Logits of each sub-batch at its own point x^(k), and at x^(k-1) in `before`.
+
+    The point x^(at+1) is s u, its nonzero entries are listed; s and `at` are returned as they are
+    in the end. Neighbouring sub-batches are multiplied with the same point, and a step from
+    there costs one multiply-add per class.
+    """
+    n_classes = u.shape[0]
+    together = max(1, TOGETHER // width)
+    for q in range(0, steps, together):
+        k, n = first + q, min(together, steps - q)
+        base = k - 1 if recursive and k > 0 else k
+        while at < base:
+            s = _one_step(u, s, index[at], value[at], eta[at])
+            _list(index[at], listed, places, counts)
+            at += 1
+        low, stop = q * width, (q + n) * width
+        block = samples[low:stop]
+        if few(counts.sum(), n_classes, A.shape[1]):
+            sparse_forward(A, block, u, places, counts, Z)
+        else:
+            forward(A, block, u, Z, block[:0])
+        scale = u.dtype.type(s)
+        for c in range(n_classes):
+            for i in range(block.shape[0]):
+                now[c, low + i] = scale * Z[c, i]
+        for own in range(k, k + n):
+            low, stop = (own - first) * width, (own - first + 1) * width
+            for r in range(base, own - 1 if recursive else own):
+                _advance(now, low, stop, A, samples, eta[r], index[r], value[r])
+            if recursive:
+                for c in range(n_classes):
+                    for i in range(low, stop):
+                        before[c, i] = now[c, i]
+                if own > 0:
+                    r = own - 1
+                    _advance(now, low, stop, A, samples, eta[r], index[r], value[r])
+    return s, at
+
+
+@kernel()
+def sub_batch_round(
+    A, y, rows, size, weight, recursive, start, eta, rho, S, rate, kind, seed, t, after, radius,
+    index, value, u, D,
+):  # fmt: skip
+    """Lines 8-15 of Algorithm 2 with sub-batches of `size` rows, and the next answers.
+
+    Their noise is that of round `after`. Each gradient is `weight` times a sum over the
+    sub-batch. The estimator is that of MORGFW (``recursive``) or of Meta-Frank-Wolfe.
+    `u` and `D` are space for a point and an estimate.
+    """
+    K, n_classes = S.shape[:2]
+    d = A.shape[1]
+    real = S.dtype.type
+    sums = S.reshape(K * n_classes, S.shape[2])
+    tops = np.empty((n_classes, blocks(d)), S.dtype)
+    width = padded(size)
+    at_once = max(1, COLUMNS // width)
+    columns = at_once * width
+    Z = np.empty((n_classes, max(width, TOGETHER)), S.dtype)
+    now = np.zeros((n_classes, columns), S.dtype)
+    before = np.zeros((n_classes, columns), S.dtype)
+    P = np.zeros((n_classes, columns), S.dtype)
+    Q = np.zeros((n_classes, columns), S.dtype)
+    m = np.empty(columns, S.dtype)
+    total = np.empty(columns, S.dtype)
+    total_before = np.zeros(columns, S.dtype)
+    alpha = np.zeros(columns, S.dtype)
+    beta = np.zeros(columns, S.dtype)
+    samples = np.empty(columns, np.intp)
+    noisy = np.empty(BLOCK, np.float64)
+    new_index = np.empty_like(index)
+    new_value = np.empty_like(value)
+    places = np.empty((n_classes, d + 1), np.uintp)
+    counts = np.empty(n_classes, np.intp)
+    listed = np.zeros((n_classes, d), np.bool_)
+    u[:, :] = start
+    D[:, :] = real(0.0)
+    support(u, d, places, counts)
+    for c in range(n_classes):
+        for i in range(counts[c]):
+            listed[c, places[c, i]] = True
+    s, at = 1.0, 0
+    for first in range(0, K, at_once):
+        steps = min(at_once, K - first)
+        # lines 9-13: residuals whose product with a sub-batch is what the estimator adds
+        _draw_samples(rows, size, width, seed, t, first, steps, samples)
+        s, at = _inner_logits(
+            A, samples, first, steps, width, recursive, eta, index, value, u, s, at, places,
+            counts, listed, Z, before, now,
+        )  # fmt: skip
+        for q in range(steps):
+            k = first + q
+            forth = real(weight) if recursive else real(weight * rho[k])
+            back = real(weight * (1.0 - rho[k])) if recursive and k > 0 else real(0.0)
+            for i in range(size):
+                alpha[q * width + i], beta[q * width + i] = forth, back
+        softmax(now, P, m, total)
+        if recursive:
+            softmax(before, Q, m, total_before)
+        _residuals(P, total, alpha, Q, total_before, beta, recursive)
+        # line 15: estimator, sums and next answers
+        for q in range(steps):
+            k, low = first + q, q * width
+            block = samples[low : low + size]
+            for i in range(size):
+                P[y[block[i]], low + i] -= alpha[low + i] - beta[low + i]
+            keep = real(1.0 - rho[k]) if k > 0 else real(0.0)
+            own = key(seed, NOISE, after, k + 1)
+            _sweep(A, block, P, low, keep, D, sums, k * n_classes, tops, Z, samples[:0])
+            for c in range(n_classes):
+                answer(S[k, c, :d], tops[c], rate, kind, own, c, radius, True, noisy,
+                       new_index[k], new_value[k])  # fmt: skip
+    for k in range(K):
+        for c in range(n_classes):
+            index[k, c], value[k, c] = new_index[k, c], new_value[k, c]

@@ -1,0 +1,251 @@
+"""OAW against the reference, its decisions and its active set."""
+
+import math
+
+import numpy as np
+import pytest
+
+import fastfw as fw
+import reference as ref
+from fastfw.learners._active import ActiveSet
+from history_cases import SCHEDULES, SHAPES, T, all_rounds, assert_follows, case, pieces, same
+from learner_cases import ENGINES, RADIUS, C, D, make_data, problem_and_ball
+from sizes import sized
+
+engines = pytest.mark.parametrize("engine", ENGINES)
+STEP = SCHEDULES["paper"]
+EPS = np.finfo(np.float64).eps
+
+
+def active(learner):
+    """The active vertices as matrices, their weights, x_1's share, the number of steps."""
+    state = learner._engine.arrays()
+    vertices = state["vertices"]
+    if learner.engine == "fused":
+        codes, (_, d) = vertices, learner.set.shape
+        vertices = np.zeros((*codes.shape, d))
+        for k, c in np.ndindex(*codes.shape):
+            code = int(codes[k, c])
+            vertices[k, c, max(code, -1 - code)] = RADIUS if code >= 0 else -RADIUS
+    return vertices, state["weights"], float(state["start_weight"]), int(state["steps"])
+
+
+@engines
+@pytest.mark.parametrize("step", SCHEDULES.values(), ids=SCHEDULES)
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_rounds_follow_the_reference(engine, step, reduction, shape):
+    problem, ball, stream, batches = case(shape, reduction)
+    learner = fw.OAW(problem, ball, step=step, engine=engine)
+    assert learner.engine == engine
+    run = ref.oaw(np.zeros(ball.shape), batches, RADIUS, step, reduction)
+    result = all_rounds(learner, stream)
+    assert_follows(result, run, reduction=reduction, size=shape[2])
+    assert result.gradient_evaluations == shape[2] * T * (T + 1) // 2
+    assert result.lmo_calls == T
+    _, weights, start_weight, steps = active(learner)
+    assert np.abs(weights - run.weights[-1]).max() <= 1e-14
+    assert abs(start_weight - run.start_weights[-1]) <= 1e-14
+    assert steps == run.kinds.count("frank-wolfe")
+
+
+@engines
+def test_every_kind_of_step_is_taken_as_in_the_reference(engine):
+    """Round by round: the same kind of step, the same vertices, the same weights."""
+    rounds = sized(200, 25)
+    problem, ball, stream, batches = case(SHAPES[1], rounds=rounds, seed=10)
+    run = ref.oaw(np.zeros(ball.shape), batches, RADIUS, STEP)
+    assert {"frank-wolfe", "away", "drop"} == set(run.kinds)
+    learner = fw.OAW(problem, ball, step=STEP, engine=engine)
+    steps = 0
+    for t, batch in enumerate(stream, start=1):
+        learner.observe(batch)
+        vertices, weights, start_weight, now = active(learner)
+        assert (now > steps) == (run.kinds[t - 1] == "frank-wolfe")
+        steps = now
+        assert len(weights) == len(run.weights[t])
+        assert np.abs(weights - run.weights[t]).max() <= 1e-13
+        assert abs(start_weight - run.start_weights[t]) <= 1e-13
+        # invariants: shares of one whole, whose mean is the decision
+        assert weights.min() > 0.0
+        assert start_weight >= 0.0
+        assert abs(weights.sum() + start_weight - 1.0) <= 20 * EPS
+        combination = np.tensordot(weights, vertices, 1)
+        assert np.abs(combination - learner.play()).max() <= 50 * EPS * RADIUS
+        assert len({vertex.tobytes() for vertex in vertices}) == len(vertices)
+
+
+@engines
+def test_start_and_batches_that_do_not_come_back(engine):
+    start = np.zeros((C, D))
+    start[:, 1], start[2, 0] = 1.5, -0.5
+    batches = pieces()
+    problem, ball = problem_and_ball()
+    learner = fw.OAW(problem, ball, step=STEP, engine=engine, start=start)
+    run = ref.oaw(start, batches, RADIUS, STEP)
+    assert_follows(all_rounds(learner, batches), run)
+    vertices, weights, start_weight, _ = active(learner)
+    combination = start_weight * start + np.tensordot(weights, vertices, 1)
+    assert np.abs(combination - learner.play()).max() <= 50 * EPS * RADIUS
+
+
+@engines
+def test_long_away_steps(engine):
+    """Constant steps: away steps of half a length blow the scale up, full ones empty the set."""
+    for step in (0.5, 1.0):
+        problem, ball, stream, batches = case((2, 5, 9), seed=3)
+        run = ref.oaw(np.zeros(ball.shape), batches, RADIUS, step)
+        assert_follows(all_rounds(fw.OAW(problem, ball, step=step, engine=engine), stream), run)
+
+
+@engines
+@pytest.mark.parametrize("step", [1.0, fw.power_schedule(2.0, 1.0)])
+def test_a_vertex_that_is_best_stays_best(engine, step):
+    """At the minimiser, a vertex, both ways are equally good: Frank-Wolfe steps, x stays."""
+    X, y = np.array([[4.0, 0.1], [-4.0, 0.1], [3.0, -0.1]]), [0, 1, 0]
+    problem, ball = fw.SoftmaxRegression(2, 2), fw.RowL1Ball((2, 2), 0.1)
+    learner = fw.OAW(problem, ball, step=step, engine=engine)
+    result = all_rounds(learner, [(X, y)] * 12)
+    run = ref.oaw(np.zeros((2, 2)), [(X, np.array(y))] * 12, 0.1, step)
+    assert set(run.kinds) == {"frank-wolfe"}
+    assert np.abs(result.decisions - run.iterates).max() <= 1e-15
+    assert np.abs(learner.play() - [[0.1, 0.0], [-0.1, 0.0]]).max() <= 1e-16
+    assert int(learner._engine.arrays()["steps"]) == 12
+
+
+def test_default_step():
+    problem, ball, stream, _ = case(SHAPES[1], rounds=12)
+    wanted = fw.OAW(problem, ball, step=lambda n: min(2 / (n + 1), 1.0)).run(stream)
+    assert same(fw.OAW(problem, ball).run(stream).decision, wanted.decision)
+
+
+def test_the_step_is_a_function_of_frank_wolfe_steps():
+    asked = []
+
+    def step(n):
+        asked.append(n)
+        return STEP(n)
+
+    problem, ball, stream, batches = case(SHAPES[1])
+    learner = fw.OAW(problem, ball, step=step)
+    learner.run(stream)
+    run = ref.oaw(np.zeros(ball.shape), batches, RADIUS, STEP)
+    steps = np.cumsum([kind == "frank-wolfe" for kind in run.kinds])
+    assert asked == steps.tolist()
+
+
+# --- the active set -------------------------------------------------------------------------------
+
+
+def test_empty_set():
+    toward, away, a = ActiveSet().gaps([], 1.5, -2.0)
+    assert (toward, away, a) == (3.5, -math.inf, None)
+
+
+def test_the_vertex_active_longest_wins_ties():
+    chosen = ActiveSet({b"new": 0.25, b"old": 0.5}, 0.25).gaps([2.0, 2.0], 0.0, -1.0)
+    assert chosen == (2.5, 0.5, b"new")
+    chosen = ActiveSet({b"old": 0.5, b"new": 0.25}, 0.25).gaps([2.0, 2.0], 0.0, -1.0)
+    assert chosen == (2.5, 0.5, b"old")
+
+
+def test_a_vertex_found_again_keeps_its_place():
+    found = ActiveSet()
+    for v, eta in ((b"a", 0.5), (b"b", 0.5), (b"a", 0.5)):
+        found.step_toward(v, eta)
+    assert list(found.weights.items()) == [(b"a", 0.625), (b"b", 0.25)]
+    assert found.start_weight == 0.125
+    assert found.steps == 3
+
+
+def test_a_full_step_drops_the_others():
+    found = ActiveSet({b"a": 0.5}, 0.5)
+    found.step_toward(b"b", 1.0)
+    assert found.weights == {b"b": 1.0}
+    assert found.start_weight == 0.0
+    assert found.largest_step(b"b") == math.inf
+    found.step_away(b"b", 0.3)
+    assert found.weights[b"b"] == pytest.approx(1.0, abs=2 * EPS)
+
+
+def test_a_step_of_zero_makes_nothing_active():
+    found = ActiveSet()
+    found.step_toward(b"a", 0.0)
+    assert found.weights == {}
+    assert (found.start_weight, found.steps) == (1.0, 1)
+
+
+def test_the_longest_away_step_drops_a_vertex():
+    found = ActiveSet({b"a": 0.2, b"b": 0.5}, 0.3)
+    gamma = found.largest_step(b"a")
+    assert gamma == 0.25
+    found.step_away(b"a", gamma)
+    assert found.weights == {b"b": 0.625}
+    assert found.start_weight == pytest.approx(0.375)
+    found.step_away(b"b", 0.5)
+    assert found.weights == {b"b": pytest.approx(0.4375)}
+
+
+def test_weights_do_not_fall_below_zero():
+    rng = np.random.default_rng(0)
+    for w in rng.uniform(0.0, 0.9, 2000):
+        found = ActiveSet({b"a": w}, 1.0 - w)
+        found.step_away(b"a", np.nextafter(found.largest_step(b"a"), 0.0))
+        assert found.weights.get(b"a", 1.0) > 0.0
+
+
+def test_arrays_and_back():
+    codes = np.arange(6).reshape(2, 3)
+    found = ActiveSet({codes[0].tobytes(): 0.25, codes[1].tobytes(): 0.5}, 0.25, 4)
+    arrays = found.arrays(np.intp, (3,))
+    assert arrays["vertices"].tolist() == codes.tolist()
+    again = ActiveSet.of(arrays)
+    assert (again.weights, again.start_weight, again.steps) == (found.weights, 0.25, 4)
+    assert ActiveSet.of(ActiveSet().arrays(np.intp, (3,))).weights == {}
+    assert ActiveSet.of({}).start_weight == 1.0
+
+
+@engines
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"vertices": lambda a: np.concatenate([a[:1], a[:1], a[2:]])},
+        {"vertices": lambda a: a[1:]},
+        {"vertices": lambda a: a[..., :-1]},
+        {"weights": lambda a: -a},
+        {"weights": lambda a: a * np.nan},
+        {"weights": lambda a: a * 0.5},
+        {"weights": lambda a: a[1:]},
+        {"start_weight": lambda a: a - 2.0},
+        {"steps": lambda a: a - 100},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_damaged_files_are_refused(engine, changes, tmp_path):
+    problem, ball = problem_and_ball()
+    learner = fw.OAW(problem, ball, engine=engine, step=STEP)
+    learner.run(fw.iid_stream(*make_data(), batch_size=5, rounds=10))
+    learner.save(tmp_path / "learner.npz")
+    with np.load(tmp_path / "learner.npz") as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    assert len(arrays["state.weights"]) > 1
+    for name, change in changes.items():
+        arrays[f"state.{name}"] = change(arrays[f"state.{name}"])
+    np.savez(tmp_path / "bad.npz", **arrays)
+    with pytest.raises(ValueError, match="is not a saved OAW"):
+        fw.OAW.load(tmp_path / "bad.npz")
+
+
+def test_vertices_outside_the_matrix_are_refused(tmp_path):
+    problem, ball = problem_and_ball()
+    learner = fw.OAW(problem, ball)
+    learner.run(fw.iid_stream(*make_data(), batch_size=5, rounds=3))
+    learner.save(tmp_path / "learner.npz")
+    for code in (D, -D - 1):
+        with np.load(tmp_path / "learner.npz") as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        arrays["state.vertices"] = arrays["state.vertices"].copy()
+        arrays["state.vertices"][0, 0] = code
+        np.savez(tmp_path / "bad.npz", **arrays)
+        with pytest.raises(ValueError, match="active set is out of range"):
+            fw.OAW.load(tmp_path / "bad.npz")

@@ -1,0 +1,542 @@
+"""OFW against the reference, and the past that it and OAW keep."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import fastfw as fw
+import reference as ref
+from fastfw.learners import _history
+from history_cases import (
+    SCHEDULES,
+    SHAPES,
+    T,
+    all_rounds,
+    assert_follows,
+    assert_same,
+    case,
+    pieces,
+    same,
+)
+from learner_cases import (
+    ENGINES,
+    RADIUS,
+    Box,
+    C,
+    D,
+    Quadratic,
+    make_data,
+    problem_and_ball,
+    snapshot,
+)
+from sizes import about_compiling, quiet, sized
+
+engines = pytest.mark.parametrize("engine", ENGINES)
+both = pytest.mark.parametrize("method", [fw.OFW, fw.OAW])
+STEP = SCHEDULES["paper"]
+
+
+def fresh(method=fw.OFW, engine="fused", **options):
+    problem, ball = problem_and_ball()
+    options.setdefault("step", STEP)
+    return method(problem, ball, engine=engine, **options)
+
+
+def dataset(seed=0, **options):
+    return fw.Dataset(*make_data(seed, **options))
+
+
+# --- against the reference ------------------------------------------------------------------------
+
+
+@engines
+@pytest.mark.parametrize("step", SCHEDULES.values(), ids=SCHEDULES)
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_rounds_follow_the_reference(engine, step, reduction, shape):
+    problem, ball, stream, batches = case(shape, reduction)
+    learner = fw.OFW(problem, ball, step=step, engine=engine)
+    assert learner.engine == engine
+    run = ref.ofw(np.zeros(ball.shape), batches, RADIUS, step, reduction)
+    result = all_rounds(learner, stream)
+    assert_follows(result, run, reduction=reduction, size=shape[2])
+    assert result.gradient_evaluations == shape[2] * T * (T + 1) // 2
+    assert result.lmo_calls == T
+
+
+@engines
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_batches_of_many_sizes_that_do_not_come_back(engine, reduction):
+    batches = pieces()
+    problem, ball = problem_and_ball(reduction=reduction)
+    start = np.zeros((C, D))
+    start[:, 2], start[0, 4] = -0.75, 1.0
+    learner = fw.OFW(problem, ball, step=STEP, engine=engine, start=start)
+    run = ref.ofw(start, batches, RADIUS, STEP, reduction)
+    result = all_rounds(learner, batches)
+    assert_follows(result, run, reduction=reduction, size=9)
+    assert result.gradient_evaluations == np.cumsum([len(y) for _, y in batches]).sum()
+
+
+def test_default_step():
+    problem, ball, stream, _ = case(SHAPES[1], rounds=8)
+    wanted = fw.OFW(problem, ball, step=lambda t: min(2 / (t + 1), 1.0)).run(stream)
+    assert_same(fw.OFW(problem, ball).run(stream), wanted)
+
+
+@both
+@engines
+def test_single_precision(method, engine):
+    problem, ball, stream, _ = case(SHAPES[1], dtype=np.float32)
+    result = all_rounds(method(problem, ball, step=STEP, engine=engine), stream)
+    double = all_rounds(method(problem, ball, step=STEP, engine=engine, dtype=float), stream)
+    assert result.decisions.dtype == np.float32
+    assert double.decisions.dtype == np.float64
+    assert np.abs(result.decisions - double.decisions).max() <= 2e-5
+    assert np.abs(result.losses - double.losses).max() <= 2e-5
+
+
+@both
+def test_every_decision_is_feasible(method):
+    problem, ball, stream, _ = case(SHAPES[2])
+    for step in SCHEDULES.values():
+        result = all_rounds(method(problem, ball, step=step), stream)
+        assert all(ball.contains(x) for x in result.decisions)
+
+
+def test_logits_computed_anew(monkeypatch):
+    """Logits that have been moved often enough come from a product again."""
+    problem, ball, stream, batches = case(SHAPES[1])
+    run = ref.ofw(np.zeros(ball.shape), batches, RADIUS, STEP)
+    monkeypatch.setattr(_history, "_LARGEST_DRIFT", 3.0)
+    assert_follows(all_rounds(fw.OFW(problem, ball, step=STEP), stream), run)
+    assert_follows(all_rounds(fw.OFW(problem, ball, step=STEP), batches), run)
+
+
+def test_drift_counts_roundings():
+    learner = fresh(step=0.25)
+    learner.run(case(SHAPES[1], rounds=40)[2])
+    # e <- (1 - step) e + 1
+    assert learner._engine.arrays()["scalars"][2] == pytest.approx(4 * (1 - 0.75**40))
+
+
+# --- what is kept ---------------------------------------------------------------------------------
+
+
+@both
+def test_each_row_is_kept_once(method):
+    data = dataset()
+    learner = fresh(method)
+    for rows in ([7, 3, 7], [3], [39, 0, 20], [7, 7]):
+        learner.observe(fw.Batch(data, rows))
+    state = learner._engine.arrays()
+    assert state["sources"].tolist() == [[0, 40, 5]]
+    assert state["numbers"].tolist() == [0, 3, 7, 20, 39]
+    wanted = [1 / 3, 1 / 3 + 1, 2 / 3 + 1, 1 / 3, 1 / 3]
+    assert np.allclose(state["shares"], wanted, rtol=0, atol=1e-15)
+    x = learner.play()
+    assert np.abs(state["logits"] - data.X[state["numbers"]] @ x.T).max() <= 1e-14
+    assert same(state["features"], data.X[state["numbers"]])
+
+
+def test_memory_is_bounded_by_the_rows_of_the_data():
+    problem, ball, stream, _ = case((3, 6, 25), rounds=T)
+    learner = fw.OFW(problem, ball, step=STEP)
+    learner.run(stream)
+    (source,) = learner._engine.sources
+    assert source.X is stream.data.X
+    assert source.numbers.size == source.weights.size == 40 == len(source.logits)
+
+
+def test_memory_of_batches_that_do_not_come_back():
+    """Copies in buffers that double: no more than twice what came."""
+    learner = fresh()
+    for _ in range(10):
+        learner.run(pieces(rounds=8))
+    sources = learner._engine.sources
+    kept = sum(source.count for source in sources)
+    assert kept == learner._engine.samples[-1]
+    assert sum(source.n for source in sources) <= 2 * kept + 9
+    assert len(sources) <= 10
+
+
+@both
+@engines
+def test_batches_may_be_reused_by_their_owner(method, engine):
+    batches = pieces(rounds=12)
+    wanted = fresh(method, engine).run(batches)
+    learner = fresh(method, engine)
+    for X, y in batches:
+        mine = X.copy(), y.copy()
+        learner.observe(mine)
+        mine[0][:] = np.nan
+        mine[1][:] = 0
+    assert same(learner.play(), wanted.decision)
+
+
+@both
+def test_rows_and_their_copies_give_the_same(method):
+    problem, ball, stream, batches = case(SHAPES[1])
+    by_rows = method(problem, ball, step=STEP).run(stream)
+    by_copies = method(problem, ball, step=STEP).run(batches)
+    assert np.abs(by_rows.decision - by_copies.decision).max() <= 1e-13
+
+
+@both
+@engines
+def test_batches_from_everywhere(method, engine):
+    """Rows of two data sets, whole data sets and arrays, in turns."""
+    one, other = dataset(0), dataset(1, n=25)
+    turns = [
+        fw.Batch(one, [1, 5, 5]), fw.Batch(other, [1, 24]), make_data(2, n=4), one,
+        fw.Batch(one, [0]), make_data(3, n=9), other, fw.Batch(other, [3, 1]), make_data(4, n=2),
+    ]  # fmt: skip
+    pairs = [(b.X, b.y) if hasattr(b, "X") else b for b in turns]
+    learner = fresh(method, engine)
+    reference = {fw.OFW: ref.ofw, fw.OAW: ref.oaw}[method]
+    run = reference(np.zeros((C, D)), pairs, RADIUS, STEP)
+    assert_follows(all_rounds(learner, turns), run)
+    if engine == "fused":
+        assert len(learner._engine.sources) <= 5
+
+
+def test_data_sets_over_the_same_memory_are_one():
+    X, y = make_data()
+    learner = fresh()
+    for seed in range(3):
+        learner.run(fw.iid_stream(X, y.astype(np.int32), batch_size=6, rounds=4, seed=seed))
+    assert len(learner._engine.sources) == 1
+    learner.run(fw.iid_stream(X, (y + 1) % C, batch_size=6, rounds=4))
+    assert len(learner._engine.sources) == 2
+
+
+@about_compiling
+def test_each_kernel_is_compiled_once_per_dtype():
+    from fastfw.kernels import history
+
+    for dtype in (np.float64, np.float32):
+        problem, ball, stream, batches = case(SHAPES[1], rounds=3, dtype=dtype)
+        for source in (stream, batches, [stream.data]):
+            fw.OFW(problem, ball).run(source)
+            fw.OAW(problem, ball).run(source)
+    for kernel in (history.newest_gradient, history.add_past_gradient, history.insert):
+        assert len(kernel.signatures) == 2
+
+
+# --- the same bits --------------------------------------------------------------------------------
+
+
+@both
+@engines
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_run_is_a_loop_of_observe_bit_for_bit(method, engine, dtype):
+    _, _, stream, batches = case((C, D, 7), dtype=dtype, rounds=sized(30, 12))
+    for source in (stream, batches):
+        result = fresh(method, engine).run(source)
+        learner = fresh(method, engine)
+        losses = [learner.observe(batch).loss for batch in source]
+        assert losses == result.losses.tolist()
+        assert same(learner.play(), result.decision)
+        assert same(learner.average, result.average)
+
+
+@both
+@engines
+@pytest.mark.parametrize("kind", ["rows", "arrays", "mixed"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_saved_learner_goes_on_with_the_same_bits(method, engine, kind, dtype, tmp_path):
+    X, y = make_data(dtype=dtype)
+    rows = np.random.default_rng(0).integers(40, size=(24, 7))
+
+    def batches(data):
+        taken = [fw.Batch(data, r) for r in rows]
+        arrays = {"rows": (), "arrays": range(24), "mixed": range(2, 24, 3)}[kind]
+        return [(b.X, b.y) if i in arrays else b for i, b in enumerate(taken)]
+
+    learner = fresh(method, engine)
+    learner.run(batches(fw.Dataset(X, y))[:12])
+    learner.save(tmp_path / "learner.npz")
+    twin = method.load(tmp_path / "learner.npz", step=STEP)
+    assert twin.t == 13
+    assert same(twin.play(), learner.play())
+    assert same(twin.average, learner.average)
+    twin.save(tmp_path / "again.npz")
+    assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "learner.npz").read_bytes()
+    # the same data at another place in memory
+    found = twin.run(batches(fw.Dataset(X.copy(), y.copy()))[12:])
+    wanted = learner.run(batches(fw.Dataset(X, y))[12:])
+    assert_same(found, wanted)
+    assert found.gradient_evaluations == wanted.gradient_evaluations == 7 * sum(range(13, 25))
+    if engine == "fused":
+        state, other = learner._engine.arrays(), twin._engine.arrays()
+        assert all(same(state[name], other[name]) for name in state)
+
+
+@both
+def test_a_saved_learner_goes_on_with_other_data(method, tmp_path):
+    one, other = dataset(0), dataset(5)
+    learner = fresh(method)
+    first = fw.iid_stream(one, batch_size=5, rounds=10)
+    learner.run(first)
+    learner.save(tmp_path / "learner.npz")
+    twin = method.load(tmp_path / "learner.npz")
+    second = fw.iid_stream(other, batch_size=5, rounds=10)
+    assert_same(twin.run(second), learner.run(second))
+    assert_same(twin.run(first), learner.run(first))
+    assert len(twin._engine.sources) == 2
+
+
+@both
+@engines
+def test_learners_can_be_copied_and_pickled(method, engine):
+    data = dataset()
+    stream = fw.iid_stream(data, batch_size=5, rounds=24)
+    batches = list(stream)
+    batches[3] = batches[3].X, batches[3].y
+    learner = fresh(method, engine)
+    learner.run(batches[:12])
+    twins = [copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))]
+    wanted = learner.run(batches[12:])
+    for twin in twins:
+        assert_same(twin.run(batches[12:]), wanted)
+    if engine == "fused":
+        assert twins[0]._engine.sources[0].X is data.X
+
+
+# --- rounds that fail -----------------------------------------------------------------------------
+
+
+def fails(learner, batch, error, path, match=""):
+    """Check that a batch is refused and leaves no trace, alone and in the middle of a run."""
+    before = snapshot(learner, path)
+    with pytest.raises(error, match=match), quiet():
+        learner.observe(batch)
+    assert snapshot(learner, path) == before
+    good = pieces(rounds=2, seed=9, dtype=learner.dtype)
+    with pytest.raises(error, match=match), quiet():
+        learner.run([*good, batch])
+    assert snapshot(learner, path) == before
+
+
+@both
+@engines
+@pytest.mark.parametrize("after", [0, 1, 5])
+def test_a_failed_round_leaves_the_learner_as_it_was(method, engine, after, tmp_path):
+    data = dataset()
+    batches = list(fw.iid_stream(data, batch_size=6, rounds=5)) + pieces(rounds=4)
+    wanted = fresh(method, engine).run(batches)
+    learner = fresh(method, engine)
+    for batch in batches[:after]:
+        learner.observe(batch)
+    X, y = make_data(3, n=5)
+    bad = X.copy()
+    bad[2, 1] = np.nan
+    fails(learner, (bad, y), ValueError, tmp_path / "l", r"X\[2, 1\] is nan")
+    fails(learner, (X[:0], y[:0]), ValueError, tmp_path / "l", "X is empty")
+    fails(learner, (X, y + C), ValueError, tmp_path / "l", "y")
+    fails(learner, (X, y * 1.0), TypeError, tmp_path / "l", "y must hold integer")
+    if after:
+        # rows of one direction in which two classes differ, with the label of the lesser one
+        x = learner.play()
+        along = np.where(x[0] < x[1], -1.0, 1.0)
+        huge, lesser = np.tile(1.7e308 * along, (20, 1)), [1] * 20
+        fails(learner, (huge, lesser), FloatingPointError, tmp_path / "l", "the loss|gradient")
+        wide = fw.Dataset(np.vstack([data.X, huge]), [*data.y, *lesser])
+        bad = fw.Batch(wide, np.arange(35, 60))
+        fails(learner, bad, FloatingPointError, tmp_path / "l", "the loss|gradient")
+    rest = learner.run(batches[after:])
+    assert rest.losses.tolist() == wanted.losses[after:].tolist()
+    assert same(rest.decision, wanted.decision)
+    assert same(rest.average, wanted.average)
+
+
+@both
+@engines
+@pytest.mark.parametrize("drift", [64.0, 2.0])
+def test_a_direction_that_overflows(method, engine, drift, tmp_path, monkeypatch):
+    """The loss is finite, the sum of the gradients is not, after the past was gone through."""
+    monkeypatch.setattr(_history, "_LARGEST_DRIFT", drift)
+    problem, ball = problem_and_ball(reduction="sum")
+    learner = method(problem, ball, step=STEP, engine=engine)
+    batches = pieces(rounds=10)
+    learner.run(batches[:5])
+    twin = copy.deepcopy(learner)
+    # a feature that no weight touches: logits stay, gradients overflow
+    column = int(np.flatnonzero(~learner.play().any(axis=0))[0])
+    X = np.zeros((3, D))
+    X[:, column] = 1.7e308
+    path = tmp_path / "l"
+    shown = learner.play().tobytes(), learner.average.tobytes()
+    with pytest.raises(FloatingPointError, match=r"round 6: .* as before this round"), quiet():
+        learner.observe((X, [0, 0, 0]))
+    assert (learner.play().tobytes(), learner.average.tobytes()) == shown
+    if drift == 64.0:
+        assert snapshot(learner, path) == snapshot(twin, path)
+    assert_same(learner.run(batches[5:]), twin.run(batches[5:]))
+
+
+@both
+@engines
+def test_schedules_that_fail(method, engine):
+    steps = [0.5, 0.4, 1.5]
+    learner = fresh(method, engine, step=lambda t: steps[min(t, 3) - 1])
+    batches = pieces(rounds=8)
+    seen = []
+
+    def play():
+        for batch in batches:
+            seen.append((learner.play().tobytes(), learner.average.tobytes(), learner.t))
+            learner.observe(batch)
+
+    with pytest.raises(ValueError, match="step in round 3"):
+        play()
+    assert seen[-1] == (learner.play().tobytes(), learner.average.tobytes(), learner.t)
+    steps[2] = 0.3
+    expected = fresh(method, engine, step=lambda t: steps[min(t, 3) - 1]).run(batches)
+    assert same(learner.run(batches[learner.t - 1 :]).decision, expected.decision)
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def damaged(path, target, **changes):
+    """Write a copy of a learner's file with some arrays changed."""
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    for name, change in changes.items():
+        name = f"state.{name}"
+        arrays[name] = change(arrays[name])
+    np.savez(target, **arrays)
+    return target
+
+
+def put(place, value):
+    def change(array):
+        array = array.copy()
+        array[place] = value
+        return array
+
+    return change
+
+
+@both
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"labels": put(0, C)},
+        {"labels": put(0, -1)},
+        {"labels": lambda a: a[:-1]},
+        {"numbers": put(0, 39)},
+        {"numbers": put(-1, 40)},
+        {"numbers": put(0, -1)},
+        {"features": put((0, 0), np.nan)},
+        {"features": lambda a: a[:, :-1]},
+        {"features": lambda a: a.astype(np.float32)},
+        {"shares": put(0, np.inf)},
+        {"logits": lambda a: a[1:]},
+        {"logits": lambda a: a[:, :, None]},
+        {"sources": put((0, 2), 10**6)},
+        {"sources": put((0, 1), 3)},
+        {"sources": put((0, 2), -1)},
+        {"samples": lambda a: a[1:]},
+        {"samples": lambda a: a[::-1]},
+        {"scalars": put(0, 0.0)},
+        {"u": put((0, 0), np.nan)},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_damaged_files_are_refused(method, changes, tmp_path):
+    learner = fresh(method)
+    learner.run(fw.iid_stream(dataset(), batch_size=5, rounds=10))
+    learner.save(tmp_path / "learner.npz")
+    bad = damaged(tmp_path / "learner.npz", tmp_path / "bad.npz", **changes)
+    with pytest.raises(ValueError, match="is not a saved"):
+        method.load(bad)
+
+
+def test_a_past_of_oracle_calls_is_checked(tmp_path):
+    learner = fresh(engine="steps")
+    batches = pieces(rounds=5)
+    learner.run(batches)
+    learner.save(tmp_path / "learner.npz")
+    n = len(batches[0][1])
+    bad = damaged(tmp_path / "learner.npz", tmp_path / "bad.npz", past=lambda a: a[n:])
+    with pytest.raises(ValueError, match="is not a saved OFW"):
+        fw.OFW.load(bad)
+
+
+@both
+@engines
+def test_files_hold_what_is_wanted_and_nothing_else(method, engine, tmp_path):
+    learner = fresh(method, engine)
+    learner.run(pieces(rounds=5))
+    learner.save(tmp_path / "learner.npz")
+    with np.load(tmp_path / "learner.npz") as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    np.savez(tmp_path / "more.npz", **arrays, **{"state.more": np.zeros(3)})
+    with pytest.raises(ValueError, match="more"):
+        method.load(tmp_path / "more.npz")
+    for name in arrays:
+        if name.startswith("state."):
+            rest = {other: arrays[other] for other in arrays if other != name}
+            np.savez(tmp_path / "less.npz", **rest)
+            with pytest.raises(ValueError, match="is not a saved"):
+                method.load(tmp_path / "less.npz")
+
+
+def test_a_past_of_other_features_is_refused(tmp_path):
+    learner = fresh(engine="steps")
+    learner.run(pieces(rounds=5))
+    learner.save(tmp_path / "learner.npz")
+
+    def narrow(past):
+        form = [("round", np.intp), ("X", float, (D - 1,)), ("y", past["y"].dtype)]
+        other = np.zeros(len(past), form)
+        other["round"] = past["round"]
+        return other
+
+    bad = damaged(tmp_path / "learner.npz", tmp_path / "bad.npz", past=narrow)
+    with pytest.raises(ValueError, match="X has 5 columns"):
+        fw.OFW.load(bad)
+
+
+# --- custom problems ------------------------------------------------------------------------------
+
+
+@both
+def test_custom_problem_and_set(method, tmp_path):
+    """Any batch will do for a problem that takes it; only batches of arrays can be saved."""
+    rng = np.random.default_rng(0)
+    batches = [0.3 + rng.standard_normal((4, 2, 3)) for _ in range(12)]
+    learner = method(Quadratic((2, 3)), Box((2, 3)), step=fw.power_schedule(1.0, 1.0))
+    assert learner.engine == "steps"
+    x = np.zeros((2, 3))
+    for t, batch in enumerate(batches, start=1):
+        loss = learner.observe(batch).loss
+        assert loss == pytest.approx(0.5 * ((x - batch.mean(axis=0)) ** 2).sum(), abs=1e-13)
+        g = np.mean([x - earlier.mean(axis=0) for earlier in batches[:t]], axis=0)
+        if method is fw.OFW:
+            x = x + (np.where(g > 0, -1.0, 1.0) - x) / (t + 1)
+            assert np.abs(learner.play() - x).max() <= 1e-13
+        x = learner.play()
+    with pytest.raises(TypeError, match="cannot be saved"):
+        learner.save(tmp_path / "learner.npz")
+
+
+@both
+def test_a_custom_problem_may_reuse_its_output(method):
+    class Reusing(Quadratic):
+        def __init__(self, shape):
+            super().__init__(shape)
+            self.out = np.empty(shape)
+
+        def gradient(self, x, batch):
+            self.out[...] = super().gradient(x, batch)
+            return self.out
+
+    batches = np.random.default_rng(0).standard_normal((10, 4, 2, 3))
+    wanted = method(Quadratic((2, 3)), Box((2, 3))).run(batches)
+    found = method(Reusing((2, 3)), Box((2, 3))).run(batches)
+    assert same(found.decision, wanted.decision)

@@ -1,0 +1,292 @@
+"""RegularizedOFW against the reference, and the constant of its theory."""
+
+import math
+
+import numpy as np
+import pytest
+
+import fastfw as fw
+import reference as ref
+from history_cases import (
+    SCHEDULES,
+    SHAPES,
+    T,
+    all_rounds,
+    assert_follows,
+    assert_same,
+    case,
+    pieces,
+    same,
+)
+from learner_cases import (
+    ENGINES,
+    RADIUS,
+    Box,
+    C,
+    D,
+    Quadratic,
+    make_data,
+    problem_and_ball,
+    snapshot,
+)
+from sizes import about_compiling, quiet
+
+engines = pytest.mark.parametrize("engine", ENGINES)
+STEP = SCHEDULES["paper"]
+
+
+def fresh(engine="fused", **options):
+    problem, ball = problem_and_ball()
+    return fw.RegularizedOFW(problem, ball, engine=engine, **options)
+
+
+@engines
+@pytest.mark.parametrize("step", SCHEDULES.values(), ids=SCHEDULES)
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("rounds", [T, None])
+def test_rounds_follow_the_reference(engine, step, reduction, shape, rounds):
+    problem, ball, stream, batches = case(shape, reduction)
+    learner = fw.RegularizedOFW(problem, ball, rounds=rounds, step=step, eta=5.0, engine=engine)
+    assert learner.engine == engine
+    assert learner.eta == 5.0
+    run = ref.regularised_ofw(np.zeros(ball.shape), batches, RADIUS, step, 5.0, rounds, reduction)
+    result = all_rounds(learner, stream)
+    assert_follows(result, run, reduction=reduction, size=shape[2])
+    assert result.gradient_evaluations == shape[2] * T
+    assert result.lmo_calls == T
+
+
+@engines
+def test_start_and_batches_of_many_sizes(engine):
+    start = np.zeros((C, D))
+    start[:, 2], start[0, 4] = -0.75, 1.0
+    batches = pieces()
+    learner = fresh(engine, step=STEP, eta=0.8, start=start)
+    run = ref.regularised_ofw(start, batches, RADIUS, STEP, 0.8, None)
+    result = all_rounds(learner, batches)
+    assert_follows(result, run)
+    assert result.gradient_evaluations == sum(len(y) for _, y in batches)
+
+
+@engines
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_theory_is_the_default(engine, reduction):
+    """Steps min(2/√t, 1); eta = D/(2 G T^{3/4}) with G = √2 max ‖a‖ over the first batch."""
+    problem, ball, stream, batches = case(SHAPES[1], reduction)
+    learner = fw.RegularizedOFW(problem, ball, rounds=T, engine=engine)
+    assert learner.eta is None
+    X = batches[0][0]
+    G = math.sqrt(2.0) * np.linalg.norm(X, axis=1).max() * (1 if reduction == "mean" else len(X))
+    c = 2.0 * RADIUS * math.sqrt(3) / (2.0 * G)
+
+    def step(t):
+        return min(2.0 / math.sqrt(t), 1.0)
+
+    run = ref.regularised_ofw(np.zeros(ball.shape), batches, RADIUS, step, c, T, reduction)
+    assert_follows(all_rounds(learner, stream), run, reduction=reduction, size=SHAPES[1][2])
+    assert learner.eta == pytest.approx(c, rel=1e-14)
+    # the bound holds for the gradient of every batch of these rows
+    for x in run.iterates:
+        assert np.linalg.norm(ref.gradient(x, *batches[0], reduction)) <= G
+
+
+def test_the_gradient_bound_of_other_problems_is_the_first_gradient():
+    rng = np.random.default_rng(0)
+    batches = [rng.standard_normal((4, 2, 3)) for _ in range(10)]
+    learner = fw.RegularizedOFW(Quadratic((2, 3)), Box((2, 3)), rounds=10)
+    assert learner.engine == "steps"
+    learner.run(batches)
+    G = np.linalg.norm(batches[0].mean(axis=0))
+    assert learner.eta == pytest.approx(2.0 * math.sqrt(6) / (2.0 * G), rel=1e-14)
+
+
+@engines
+def test_a_first_batch_without_a_gradient(engine):
+    """Nothing but zeros: no bound, hence no pull; the learner goes on."""
+    learner = fresh(engine, rounds=10)
+    learner.observe((np.zeros((3, D)), [0, 1, 2]))
+    assert math.isfinite(learner.eta)
+    for batch in pieces(rounds=9):
+        learner.observe(batch)
+    assert learner.set.contains(learner.play())
+
+
+def test_a_set_of_one_point_needs_eta():
+    class Point:
+        shape, diameter = (2, 3), 0.0
+
+        def lmo(self, direction):
+            return np.ones((2, 3))
+
+    learner = fw.RegularizedOFW(Quadratic((2, 3)), Point())
+    with pytest.raises(ValueError, match="eta must be given"):
+        learner.observe(np.ones((4, 2, 3)))
+
+
+@engines
+def test_a_pull_towards_the_start(engine):
+    """Little eta keeps decisions near x_1, large eta lets them go."""
+    problem, ball, stream, _ = case(SHAPES[1])
+    far = [
+        np.linalg.norm(
+            fw.RegularizedOFW(problem, ball, eta=eta, step=STEP, engine=engine).run(stream).decision
+        )
+        for eta in (1e-3, 1e3)
+    ]
+    assert far[0] < far[1]
+
+
+@engines
+def test_single_precision(engine):
+    problem, ball, stream, _ = case(SHAPES[1], dtype=np.float32)
+    single = fw.RegularizedOFW(problem, ball, rounds=T, step=STEP, eta=5.0, engine=engine)
+    double = fw.RegularizedOFW(
+        problem, ball, rounds=T, step=STEP, eta=5.0, engine=engine, dtype=float
+    )
+    one, other = all_rounds(single, stream), all_rounds(double, stream)
+    assert one.decisions.dtype == np.float32
+    assert np.abs(one.decisions - other.decisions).max() <= 2e-5
+    assert np.abs(one.losses - other.losses).max() <= 2e-5
+
+
+def test_every_decision_is_feasible():
+    problem, ball, stream, _ = case(SHAPES[2])
+    for step in SCHEDULES.values():
+        result = all_rounds(fw.RegularizedOFW(problem, ball, step=step), stream)
+        assert all(ball.contains(x) for x in result.decisions)
+
+
+@engines
+@pytest.mark.parametrize("eta", [None, 3.0])
+@pytest.mark.parametrize("rounds", [None, 30])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_run_observe_and_files_give_the_same_bits(engine, eta, rounds, dtype, tmp_path):
+    _, _, stream, batches = case((C, D, 7), dtype=dtype, rounds=30)
+    options = {"eta": eta, "rounds": rounds, "step": SCHEDULES["long"]}
+    wanted = fresh(engine, **options).run(stream)
+    learner = fresh(engine, **options)
+    losses = [learner.observe(batch).loss for batch in batches[:12]]
+    assert losses == wanted.losses[:12].tolist()
+    learner.save(tmp_path / "learner.npz")
+    twin = fw.RegularizedOFW.load(tmp_path / "learner.npz")
+    assert twin.eta == learner.eta
+    for other in (learner, twin):
+        rest = other.run(batches[12:])
+        assert rest.losses.tolist() == wanted.losses[12:].tolist()
+        assert same(rest.decision, wanted.decision)
+        assert same(rest.average, wanted.average)
+
+
+def test_memory_does_not_grow():
+    learner = fresh()
+    learner.run(pieces(rounds=2))
+    before = {name: array.nbytes for name, array in learner._engine.arrays().items()}
+    learner.run(pieces(rounds=T))
+    assert before == {name: array.nbytes for name, array in learner._engine.arrays().items()}
+
+
+@engines
+@pytest.mark.parametrize("after", [0, 4])
+def test_a_failed_round_leaves_the_learner_as_it_was(engine, after, tmp_path):
+    batches = pieces(rounds=9)
+    wanted = fresh(engine).run(batches)
+    learner = fresh(engine)
+    for batch in batches[:after]:
+        learner.observe(batch)
+    path = tmp_path / "learner.npz"
+    before = snapshot(learner, path), learner.eta
+    X, y = make_data(3, n=5)
+    bad = X.copy()
+    bad[2, 1] = np.inf
+    # a row so long that its gradient overflows where the loss may not
+    huge = np.full((4, D), 1.7e308)
+    huge[1:] *= -1.0
+    for batch, error in (
+        ((bad, y), ValueError),
+        ((X, y + C), ValueError),
+        ((X, None), (TypeError, ValueError)),
+        ((huge, [0, 1, 1, 2]), FloatingPointError),
+    ):
+        if error is FloatingPointError and not after:
+            continue
+        with pytest.raises(error), quiet():
+            learner.observe(batch)
+        assert (snapshot(learner, path), learner.eta) == before
+        with pytest.raises(error), quiet():
+            learner.run([*pieces(rounds=2, seed=9), batch])
+        assert (snapshot(learner, path), learner.eta) == before
+    assert same(learner.run(batches[after:]).decision, wanted.decision)
+    assert same(learner.average, wanted.average)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"rounds": 0}, ValueError, "rounds must be an integer >= 1"),
+        ({"rounds": 2.0}, TypeError, "rounds must be an integer"),
+        ({"eta": 0.0}, ValueError, "eta must be a positive number"),
+        ({"eta": "large"}, TypeError, "eta must be a positive number"),
+        ({"eta": math.nan}, ValueError, "eta must be a positive number"),
+        ({"step": 1.5}, ValueError, "step must be a number in"),
+    ],
+    ids=str,
+)
+def test_bad_arguments(options, error, message):
+    with pytest.raises(error, match=message):
+        fresh(**options)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("gradients", np.nan), ("constant", 0.0), ("constant", -1.0), ("scalars", 7.0), ("u", np.inf)],
+)
+def test_damaged_files_are_refused(name, value, tmp_path):
+    learner = fresh()
+    learner.run(pieces(rounds=5))
+    learner.save(tmp_path / "learner.npz")
+    with np.load(tmp_path / "learner.npz") as archive:
+        arrays = {key: archive[key] for key in archive.files}
+    arrays[f"state.{name}"] = np.full_like(arrays[f"state.{name}"], value)
+    np.savez(tmp_path / "bad.npz", **arrays)
+    with pytest.raises(ValueError, match="is not a saved RegularizedOFW"):
+        fw.RegularizedOFW.load(tmp_path / "bad.npz")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("total_gradient", np.zeros((C, D + 1))),
+        ("total_gradient", None),
+        ("constant", np.array(0.0)),
+        ("constant", np.ones(2)),
+        ("constant", None),
+        ("more", np.zeros(2)),
+    ],
+)
+def test_damaged_files_of_oracle_calls_are_refused(name, value, tmp_path):
+    learner = fresh("steps")
+    learner.run(pieces(rounds=5))
+    learner.save(tmp_path / "learner.npz")
+    with np.load(tmp_path / "learner.npz") as archive:
+        arrays = {key: archive[key] for key in archive.files}
+    arrays[f"state.{name}"] = value
+    np.savez(tmp_path / "bad.npz", **{k: a for k, a in arrays.items() if a is not None})
+    with pytest.raises(ValueError, match="is not a saved RegularizedOFW"):
+        fw.RegularizedOFW.load(tmp_path / "bad.npz")
+
+
+@about_compiling
+def test_the_kernel_is_compiled_once_per_dtype():
+    from fastfw.kernels import regularised
+
+    for dtype in (np.float64, np.float32):
+        problem, ball, stream, batches = case(SHAPES[1], rounds=3, dtype=dtype)
+        for source in (stream, batches, [stream.data]):
+            fw.RegularizedOFW(problem, ball).run(source)
+    assert len(regularised.regularised_rounds.signatures) == 2
+
+
+def test_deterministic():
+    problem, ball, stream, _ = case(SHAPES[1])
+    assert_same(*(fw.RegularizedOFW(problem, ball, seed=s).run(stream) for s in (0, 1)))
