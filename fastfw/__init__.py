@@ -23,7 +23,11 @@ _HOME = {
     "ORGFW": "learners.orgfw",
     "OSFW": "learners.osfw",
     "OnlineLearner": "learners._base",
+    "FitResult": "learners._offline",
+    "OfflineLearner": "learners._offline",
     "RegularizedOFW": "learners.regularized_ofw",
+    "SVRF": "learners.svrf",
+    "SpiderFW": "learners.spider_fw",
     "Round": "learners._base",
     "RunResult": "learners._base",
     "L1Ball": "product_sets",
@@ -63,6 +67,8 @@ if TYPE_CHECKING:
     from fastfw.learners._base import OnlineLearner as OnlineLearner
     from fastfw.learners._base import Round as Round
     from fastfw.learners._base import RunResult as RunResult
+    from fastfw.learners._offline import FitResult as FitResult
+    from fastfw.learners._offline import OfflineLearner as OfflineLearner
     from fastfw.learners.meta_frank_wolfe import MetaFrankWolfe as MetaFrankWolfe
     from fastfw.learners.morgfw import MORGFW as MORGFW
     from fastfw.learners.oaw import OAW as OAW
@@ -70,6 +76,8 @@ if TYPE_CHECKING:
     from fastfw.learners.orgfw import ORGFW as ORGFW
     from fastfw.learners.osfw import OSFW as OSFW
     from fastfw.learners.regularized_ofw import RegularizedOFW as RegularizedOFW
+    from fastfw.learners.spider_fw import SpiderFW as SpiderFW
+    from fastfw.learners.svrf import SVRF as SVRF
     from fastfw.network import OneHiddenLayer as OneHiddenLayer
     from fastfw.problems import SoftmaxRegression as SoftmaxRegression
     from fastfw.product_sets import L1Ball as L1Ball

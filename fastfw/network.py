@@ -154,6 +154,12 @@ class OneHiddenLayer(Classification):
             }
         )
 
+    def with_reduction(self, reduction: str) -> OneHiddenLayer:
+        """Return the same problem with another reduction."""
+        return OneHiddenLayer(
+            self._n_features, self._n_hidden, self._n_classes, self._activation, reduction
+        )
+
     def sample_losses(self, x: npt.ArrayLike, batch: object) -> npt.NDArray[np.float64]:
         """Return the loss of every sample of a batch, shape (B,), in nats."""
         from fastfw.kernels import network

@@ -249,6 +249,10 @@ class SoftmaxRegression(Classification):
         Z: FloatArray = A @ unpadded(self._parameters(x, A.dtype), self.n_features).T
         return Z
 
+    def with_reduction(self, reduction: str) -> SoftmaxRegression:
+        """Return the same problem with another reduction."""
+        return SoftmaxRegression(self.n_features, self.n_classes, reduction)
+
     def smoothness(self, X: npt.ArrayLike) -> float:
         """Return a Lipschitz constant of the gradient of f on any batch of rows of X.
 

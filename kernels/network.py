@@ -246,7 +246,7 @@ def sample_losses(A, y, rows, W1, tail, code, out):
 
 
 @kernel(fastmath=REASSOCIATE)
-def _blend(d, g, gamma, scale):
+def blend_tail(d, g, gamma, scale):
     """In the tail, G ← gamma d + scale g."""
     for i in range(g.shape[0]):
         g[i] = gamma * d[i] + scale * g[i]
@@ -328,7 +328,7 @@ def momentum_rounds(
         if not np.isfinite(loss):
             return t
         # line 8
-        _blend(tail_d, tail_g, real(gamma[t]), real(reduction))
+        blend_tail(tail_d, tail_g, real(gamma[t]), real(reduction))
         if not tail_lmo(tail_g, m, radii, tail_index, tail_value):
             return t
         if not estimate(d, g, gamma[t], reduction, radii[0], new_index, new_value):
