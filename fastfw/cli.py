@@ -20,7 +20,14 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from fastfw.experiments._files import prepare_folder, remove_empty
-from fastfw.experiments.methods import METHODS, SETTINGS, closest, default_methods, find_methods
+from fastfw.experiments.methods import (
+    METHODS,
+    SETTINGS,
+    SUB_BATCH,
+    closest,
+    default_methods,
+    find_methods,
+)
 from fastfw.experiments.presets import PRESETS
 
 __all__ = ["main"]
@@ -68,6 +75,16 @@ def _whole(minimum: int) -> Callable[[str], int]:
         return number
 
     return parse
+
+
+def _sub_batch(text: str) -> int | None:
+    """Parse the rows of a sub-batch; None for the whole batch."""
+    if text.casefold() == "all":
+        return None
+    try:
+        return _whole(1)(text)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error}, or 'all'") from None
 
 
 def _positive(text: str) -> float:
@@ -162,7 +179,9 @@ def _add_compare(commands: Any) -> None:
         "best fixed\ndecision, print a table and write regret.csv, summary.csv and regret.png.",
         epilog="examples:\n  fastfw compare\n"
         "  fastfw compare --data mnist --rounds 400 --batch-size 600 --radius 8 --trials 6\n"
-        "  fastfw compare --data my.npz --methods orgfw --step 1,1 --momentum 1,2/3\n\n"
+        "  fastfw compare --setting adversarial --methods morgfw,metafw,rofw,ofw,oaw\n"
+        "  fastfw compare --data my.npz --methods orgfw --step 1,1 --momentum 1,2/3\n"
+        "  fastfw compare --preset theory --bounds\n\n"
         "Trial i (from 0) draws its batches with seed SEED + i, the same for all methods.",
         formatter_class=_Help,
         allow_abbrev=False,
@@ -215,7 +234,7 @@ def _add_compare(commands: Any) -> None:
         "--preset",
         metavar="NAME",
         type=_one_of(tuple(PRESETS)),
-        help=f"step and momentum schedules of the paper's experiments, or theory; one of: "
+        help=f"constants of the paper's experiments, or theory; one of: "
         f"{', '.join(PRESETS)} (default: the paper's for the data set where it has any, else "
         "theory)",
     )
@@ -230,6 +249,24 @@ def _add_compare(commands: Any) -> None:
         metavar="C,E",
         type=_schedule,
         help="momentum min(C/(t+1)^E, 1) for the methods that have one, likewise",
+    )
+    option(
+        "--inner-steps",
+        metavar="K",
+        type=_whole(1),
+        help="inner steps of morgfw and metafw in a round (default: theory's, T and T^(3/2))",
+    )
+    option(
+        "--sub-batch-size",
+        metavar="N|all",
+        type=_sub_batch,
+        default=SUB_BATCH,
+        help="rows that morgfw and metafw draw from the batch for an inner step",
+    )
+    option(
+        "--bounds",
+        action="store_true",
+        help="draw the theorems' bounds on regret into the picture, where they apply",
     )
     option(
         "--out",
@@ -300,11 +337,15 @@ def _compare(options: argparse.Namespace) -> int:
                 progress(0, 1, "data")
             race = _prepare(options)
             for method in race.methods:
-                if race.setting not in method.guarantees:
-                    _say(f"note: {method.label} has no regret bound in the {race.setting} setting")
+                caution = method.caution(race.setting)
+                if caution is not None:
+                    _say(f"note: {caution}")
             result = comparison.run(race, progress=progress)
             if progress is not None:
                 progress(race.steps, race.steps, "picture")
+            for outcome in result.methods:
+                if outcome.no_bound:
+                    _say(f"note: {outcome.no_bound}")
             figure = plots.regret_figure(result)
         print(report.format_table(result), flush=True)
         folder = Path(options.out)
@@ -338,6 +379,9 @@ def _prepare(options: argparse.Namespace) -> Any:
             preset=options.preset,
             step=None if options.step is None else power_schedule(*options.step),
             momentum=None if options.momentum is None else power_schedule(*options.momentum),
+            inner_steps=options.inner_steps,
+            sub_batch_size=options.sub_batch_size,
+            bounds=options.bounds,
         )
 
 

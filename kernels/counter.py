@@ -100,8 +100,8 @@ def key(seed, what, t, k):
 def draw_rows(seed, t, k, n, out):
     """out[i] = a number of 0, ..., n - 1, with replacement: positions of a sub-batch.
 
-    The upper 32 bits are scaled to the range (n < 2**32); no number is more likely than another
-    by more than n / 2**32.
+    The upper 32 bits are scaled to the range (n < 2**31); no number's probability is off by
+    more than 2**-32.
     """
     own = key(seed, ROWS, t, k)
     for i in range(out.shape[0]):

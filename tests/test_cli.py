@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import math
 import os
 import pickle
 import signal
@@ -120,8 +121,66 @@ def test_compare_says_where_a_method_has_no_guarantee(tmp_path, blobs, capsys):
     arguments = ["compare", "--data", blobs, "--out", str(tmp_path), "--setting", "adversarial"]
     assert main([*arguments, "--methods", "orgfw", *SMALL]) == 0
     printed, err = capsys.readouterr()
-    assert err == "fastfw: note: ORGFW has no regret bound in the adversarial setting\n"
+    assert err == "fastfw: note: ORGFW has no regret guarantee in the adversarial setting\n"
     assert "for all 12 rows played" in printed
+
+
+def test_compare_runs_every_method_in_both_settings(tmp_path, blobs, capsys):
+    names = ["orgfw", "morgfw", "osfw", "ofw", "rofw", "oaw", "Meta-Frank-Wolfe"]
+    without = {
+        "stochastic": ["MORGFW", "RegularizedOFW", "MetaFrankWolfe"],
+        "adversarial": ["ORGFW", "OSFW", "OAW"],
+    }
+    for setting, labels in without.items():
+        arguments = ["compare", "--data", blobs, "--out", str(tmp_path), "--setting", setting]
+        assert main([*arguments, "--methods", ",".join(names), *SMALL]) == 0
+        err = capsys.readouterr().err.splitlines()
+        assert len(err) == 3
+        for line, label in zip(err, labels, strict=True):
+            assert line.startswith(f"fastfw: note: {label} has no regret guarantee")
+            assert setting in line
+        with (tmp_path / "summary.csv").open(newline="") as handle:
+            rows = list(csv.DictReader(handle))
+        assert [row["method"] for row in rows] == [
+            "orgfw", "morgfw", "osfw", "ofw", "regularized-ofw", "oaw", "metafw",
+        ]  # fmt: skip
+        assert all(math.isfinite(float(row["regret"])) for row in rows)
+
+
+def test_compare_options_of_meta_methods(tmp_path, blobs, capsys):
+    arguments = ["compare", "--data", blobs, "--out", str(tmp_path), "--setting", "adversarial"]
+    arguments += ["--methods", "morgfw,metafw", "--preset", "mnist-adversarial", *SMALL]
+    assert main([*arguments, "--inner-steps", "3", "--sub-batch-size", "all"]) == 0
+    assert "preset mnist-adversarial" in capsys.readouterr().out
+    with (tmp_path / "summary.csv").open(newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    for row, scale, momentum in zip(rows, ("100.0", "20.0"), ("2.0,0.5", "4.0,0.5"), strict=True):
+        assert row["preset"] == "mnist-adversarial"
+        assert (row["inner_steps"], row["sub_batch_size"]) == ("3", "all")
+        assert (row["ftpl_scale"], row["momentum"]) == (scale, momentum)
+        assert row["eta"] == ""
+        assert int(float(row["gradient_evaluations"])) == 4 * 3 * 3
+
+
+def test_compare_draws_bounds(tmp_path, blobs, capsys):
+    arguments = ["compare", "--data", blobs, "--out", str(tmp_path), *SMALL, "--bounds"]
+    assert main([*arguments, "--methods", "orgfw,osfw"]) == 0
+    printed, err = capsys.readouterr()
+    assert err == "fastfw: note: no bound drawn for OSFW: the paper bounds ORGFW and MORGFW\n"
+    assert "bound on ORGFW's regret after round 4: " in printed
+    with (tmp_path / "summary.csv").open(newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    assert float(rows[0]["regret_bound"]) > float(rows[0]["regret"])
+    assert rows[1]["regret_bound"] == ""
+
+
+def test_compare_says_why_a_bound_does_not_apply(tmp_path, blobs, capsys):
+    arguments = ["compare", "--data", blobs, "--out", str(tmp_path), *SMALL, "--bounds"]
+    assert main([*arguments, "--methods", "orgfw", "--preset", "mnist-stochastic"]) == 0
+    printed, err = capsys.readouterr()
+    assert err.startswith("fastfw: note: no bound drawn for ORGFW: Theorem 1 wants step and")
+    assert err.count("\n") == 1
+    assert "bound on" not in printed
 
 
 def test_compare_replaces_older_files(tmp_path, blobs, capsys):
@@ -186,7 +245,9 @@ def test_compare_shows_warnings_in_one_line(tmp_path, blobs, capsys, monkeypatch
         (["--methods", ""], "empty name"),
         (["--methods", "orgfw,or-gfw"], "'orgfw' is given twice"),
         (["--dtype", "float16"], "known: float64, float32"),
-        (["--preset", "mnist"], "did you mean 'mnist-stochastic'"),
+        (["--preset", "mnist"], "did you mean 'mnist-"),
+        (["--inner-steps", "0"], "--inner-steps: '0' given, a whole number of at least 1 wanted"),
+        (["--sub-batch-size", "some"], "a whole number of at least 1 wanted, or 'all'"),
         (["--step", "1"], "--step: '1' given, C,E wanted"),
         (["--step", "0,1"], "--step"),
         (["--momentum", "1,1/0"], "--momentum"),

@@ -71,11 +71,45 @@ def test_each_trial_can_be_repeated_by_hand(data, result):
         for trial in range(TRIALS):
             seed = SEED + trial
             stream = fw.iid_stream(X, y, batch_size=BATCH, rounds=ROUNDS, seed=seed)
-            again = learner_class(problem, ball, seed=seed).run(stream)
+            again = learner_class(problem, ball, seed=(seed, 1)).run(stream)
             np.testing.assert_array_equal(run.losses[trial], again.losses)
             assert run.nonzeros[trial] == np.count_nonzero(again.decision)
             assert run.lmo_calls[trial] == again.lmo_calls
             assert run.gradient_evaluations[trial] == again.gradient_evaluations
+
+
+@pytest.mark.parametrize("setting", ["stochastic", "adversarial"])
+def test_every_method_can_be_repeated_by_hand(data, setting):
+    X, y = data
+    problem = fw.SoftmaxRegression(n_features=X.shape[1], n_classes=3)
+    ball = fw.RowL1Ball(shape=(3, X.shape[1]), radius=RADIUS)
+    result = compare(
+        data, setting=setting, methods=[method.name for method in METHODS],
+        rounds=ROUNDS, batch_size=BATCH, radius=RADIUS, trials=2, seed=SEED,
+    )  # fmt: skip
+    known = {"rounds": ROUNDS}
+    meta = {**known, "sub_batch_size": 4}
+    options = {"regularized-ofw": known, "morgfw": meta, "metafw": meta}
+    for run in result.methods:
+        for trial in range(2):
+            learner = getattr(fw, run.method.learner)(
+                problem, ball, seed=(SEED + trial, 1), **options.get(run.method.name, {})
+            )
+            shape = {"batch_size": BATCH, "rounds": ROUNDS}
+            stream = fw.sorted_stream(X, y, **shape)
+            if setting == "stochastic":
+                stream = fw.iid_stream(X, y, **shape, seed=SEED + trial)
+            again = learner.run(stream)
+            np.testing.assert_array_equal(run.losses[trial], again.losses)
+            assert run.lmo_calls[trial] == again.lmo_calls
+            assert run.gradient_evaluations[trial] == again.gradient_evaluations
+            if run.method.meta:
+                assert run.inner_steps == str(learner.inner_steps)
+    draws = {run.method.name for run in result.methods if run.method.meta}
+    if setting == "adversarial":  # trials differ by what the methods draw, and by nothing else
+        for run in result.methods:
+            same = np.array_equal(run.losses[0], run.losses[1])
+            assert same == (run.method.name not in draws)
 
 
 def test_regret_is_loss_minus_the_best_decision_s(data, result):
@@ -242,7 +276,7 @@ def test_progress_counts_every_step(data):
         ({"seed": -1}, ValueError, "seed"),
         ({"seed": True}, TypeError, "seed"),
         ({"dtype": "int8"}, ValueError, "float64 or float32"),
-        ({"preset": "mnist"}, ValueError, "did you mean 'mnist-stochastic'"),
+        ({"preset": "mnist"}, ValueError, "did you mean 'mnist-"),
         ({"tol": 0.0}, ValueError, "tol"),
         ({"setting": "adversarial", "rounds": 7, "batch_size": 7}, ValueError, "rounds"),
     ],
@@ -282,6 +316,45 @@ def test_presets_reach_the_learners(data, preset, step, momentum):
     assert result.preset == preset
 
 
+def test_presets_of_other_constants_reach_the_learners(data):
+    X, y = data
+    result = compare(
+        data, setting="adversarial", preset="cifar10-adversarial", inner_steps=5,
+        sub_batch_size=None, methods=["rofw", "morgfw", "metafw"], rounds=ROUNDS,
+        batch_size=BATCH, radius=RADIUS, trials=1,
+    )  # fmt: skip
+    problem = fw.SoftmaxRegression(n_features=X.shape[1], n_classes=3)
+    ball = fw.RowL1Ball(shape=(3, X.shape[1]), radius=RADIUS)
+    schedule = fw.power_schedule
+    common = {"rounds": ROUNDS, "seed": (0, 1)}
+    meta = {**common, "inner_steps": 5, "base": fw.FTPL(100.0), "step": schedule(0.1, 1.0)}
+    learners = (
+        fw.RegularizedOFW(problem, ball, step=schedule(0.05, 1.0), eta=100.0, **common),
+        fw.MORGFW(problem, ball, momentum=schedule(0.5, 0.5), **meta),
+        fw.MetaFrankWolfe(problem, ball, momentum=schedule(1.0, 0.5), **meta),
+    )
+    stream = fw.sorted_stream(X, y, batch_size=BATCH, rounds=ROUNDS)
+    for run, learner in zip(result.methods, learners, strict=True):
+        np.testing.assert_array_equal(run.losses[0], learner.run(stream).losses)
+    assert [run.eta for run in result.methods] == ["100.0", "", ""]
+    assert [run.scale for run in result.methods] == ["", "100.0", "100.0"]
+    assert [run.sub_batch_size for run in result.methods] == ["", "all", "all"]
+
+
+def test_presets_list_every_method_of_their_figure():
+    history = {"ofw", "oaw", "regularized-ofw"}
+    for name, preset in PRESETS.items():
+        if name.endswith("-stochastic"):
+            assert set(preset) == {"orgfw", "osfw"} | history
+        elif name.endswith("-adversarial"):
+            assert set(preset) == {"morgfw", "metafw"} | history
+        for method, constants in preset.items():
+            assert constants.step is not None
+            assert (constants.momentum is None) == (method in history)
+            assert (constants.eta is None) == (method != "regularized-ofw")
+            assert (constants.scale is None) == (method not in ("morgfw", "metafw"))
+
+
 def test_presets_are_sound():
     for preset in PRESETS.values():
         for name in preset:
@@ -308,6 +381,90 @@ def test_table_of_methods_is_sound():
             assert find_methods([name]) == (method,)
     for setting in ("stochastic", "adversarial"):
         assert default_methods(setting)
+
+
+@pytest.mark.parametrize("name", ["rofw", "regularised-ofw", "RegularizedOFW", "regularized_ofw"])
+def test_aliases_of_regularized_ofw(name):
+    assert find_methods([name])[0].learner == "RegularizedOFW"
+    assert find_methods(["metafrankwolfe"])[0].label == "MetaFrankWolfe"
+
+
+def test_cautions():
+    for method in METHODS:
+        for setting in ("stochastic", "adversarial"):
+            caution = method.caution(setting)
+            assert (caution is None) == (setting in method.guarantees)
+            assert caution is None or (setting in caution and "\n" not in caution)
+
+
+# --- bounds -----------------------------------------------------------------------------------
+
+
+def bounded(data, **options):
+    options = {"rounds": 6, "batch_size": 4, "radius": RADIUS, "trials": 2, **options}
+    return compare(data, bounds=True, **options).methods
+
+
+def test_bound_of_orgfw_is_theorem_1(data):
+    X, y = data
+    (run,) = bounded(data, methods=["orgfw"])
+    problem = fw.SoftmaxRegression(n_features=X.shape[1], n_classes=3)
+    ball = fw.RowL1Ball(shape=(3, X.shape[1]), radius=RADIUS)
+    best = fw.best_fixed_decision(problem, ball, X, y, tol=1e-6)
+    noise = fw.theory.softmax_noise_bounds(X, 3, RADIUS)
+    t = np.arange(1, 7)
+    expected = fw.theory.orgfw_regret_bound(
+        t,
+        smoothness=problem.smoothness(X),
+        diameter=ball.diameter,
+        gradient_noise=noise.gradient_noise,
+        value_noise=noise.value_noise,
+        initial_gap=math.log(3) - best.value + best.gap,
+    )
+    np.testing.assert_array_equal(run.bound.rounds, t)
+    np.testing.assert_allclose(run.bound.values, expected, rtol=1e-13)
+    assert (run.bound.theorem, run.no_bound) == ("Theorem 1", "")
+    assert np.all(run.regret <= run.bound.values)
+
+
+def test_bound_of_morgfw_is_theorem_2(data):
+    for setting in ("stochastic", "adversarial"):
+        (run,) = bounded(data, methods=["morgfw"], setting=setting)
+        assert run.bound.theorem == "Theorem 2"
+        assert run.bound.rounds.tolist() == [6]
+        assert np.all(run.final_regret <= run.bound.values)
+    (whole,) = bounded(data, methods=["morgfw"], setting="adversarial", sub_batch_size=None)
+    assert whole.bound.values[0] < run.bound.values[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"methods": ["orgfw"], "setting": "adversarial"}, "Theorem 1 is for the stochastic"),
+        ({"methods": ["orgfw"], "momentum": fw.power_schedule(1.0, 2 / 3)}, "--preset theory"),
+        ({"methods": ["morgfw"], "inner_steps": 5}, "as many inner steps as rounds"),
+        ({"methods": ["morgfw"], "preset": "mnist-adversarial"}, "Theorem 2 wants step"),
+        ({"methods": ["metafw"]}, "the paper bounds ORGFW and MORGFW"),
+        ({"methods": ["ofw"]}, "the paper bounds ORGFW and MORGFW"),
+    ],
+)
+def test_no_bound_where_none_applies(data, options, reason):
+    (run,) = bounded(data, **options)
+    assert run.bound is None
+    assert reason in run.no_bound
+    assert "\n" not in run.no_bound
+    assert len(regret_figure(compare(data, rounds=2, batch_size=2, trials=1)).axes) == 2
+
+
+def test_bounds_have_a_panel_of_their_own(tmp_path, data):
+    result = compare(data, rounds=4, batch_size=3, radius=RADIUS, trials=2, bounds=True)
+    figure = regret_figure(result)
+    assert len(figure.axes) == 3
+    panel = figure.axes[2]
+    assert (panel.get_xscale(), panel.get_yscale()) == ("log", "log")
+    (text,) = (text.get_text() for text in panel.get_legend().get_texts())
+    assert text.startswith("Theorem 1, ORGFW: ")
+    write_regret_png(figure, tmp_path / "a.png")
 
 
 # --- table ------------------------------------------------------------------------------------

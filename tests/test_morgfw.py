@@ -163,14 +163,41 @@ def test_a_failing_round_leaves_no_trace(engine, size, dtype):
     np.testing.assert_array_equal(own.average, other.average)
 
 
-def test_large_numbers_that_do_not_overflow():
+def test_large_numbers_that_do_not_overflow(tmp_path):
     """Near the largest number a round is played on a copy; its outcome is the same."""
     X, y = data(8)
-    batches = [(X * 1e305, y)] * 3
+    batches = [(X * 4e306, y)] * 3
     own, steps = (learner(fw.MORGFW, rounds=3, engine=e) for e in ENGINES)
     for batch in batches:
+        assert own._engine is None or not own._engine._bound(batch[0], 8) < np.inf
         assert own.observe(batch).loss == pytest.approx(steps.observe(batch).loss, rel=1e-12)
         np.testing.assert_allclose(own.play(), steps.play(), rtol=0, atol=1e-12)
+    own.save(tmp_path / "learner.npz")
+    np.testing.assert_array_equal(fw.MORGFW.load(tmp_path / "learner.npz").play(), own.play())
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_schedule_that_fails_in_the_next_epoch_leaves_no_trace(engine):
+    limit = [2]
+
+    def step(k):
+        if k > limit[0]:
+            raise RuntimeError("no such step")
+        return 1.0 / (k + 1)
+
+    own = learner(fw.MORGFW, sub_batch_size=2, engine=engine, step=step)
+    other = learner(fw.MORGFW, sub_batch_size=2, engine=engine)
+    batches = list(stream(4))
+    for batch in batches[:2]:
+        assert own.observe(batch).loss == other.observe(batch).loss
+    with pytest.raises(RuntimeError, match="no such step"):
+        own.observe(batches[2])
+    assert own.t == 3
+    np.testing.assert_array_equal(own.average, other.average)
+    limit[0] = 100
+    for batch in batches[2:]:
+        assert own.observe(batch).loss == other.observe(batch).loss
+    np.testing.assert_array_equal(own.average, other.average)
 
 
 def test_a_run_that_fails_is_undone():

@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,8 +11,10 @@ import numpy.typing as npt
 
 from fastfw import _checks
 from fastfw.datasets import load
+from fastfw.experiments.bounds import Bound, find_bound
 from fastfw.experiments.methods import (
     SETTINGS,
+    SUB_BATCH,
     Method,
     closest,
     default_methods,
@@ -73,6 +75,10 @@ class MethodResult:
     step, momentum : str
         The schedules as ``c,e`` for ``min(c / (t + 1)**e, 1)``; ``theory`` for the method's own,
         ``custom`` for any other callable. ``momentum`` is empty where a method has none.
+    eta, scale : str
+        RegularizedOFW's c, ``theory`` for its own, and that of FTPL; empty for other methods.
+    inner_steps, sub_batch_size : str
+        Of the meta methods, ``all`` for whole batches; empty for other methods.
     losses : (trials, T) float64 array
         The loss of the played decision in each round, before the update, in nats.
     regret : (trials, T) float64 array
@@ -85,11 +91,19 @@ class MethodResult:
         Entries of the last decision that are not zero.
     gradient_evaluations, lmo_calls : (trials,) int64 arrays
         What the run cost, counted in single samples and in oracle calls.
+    bound : Bound or None
+        A theorem's bound on its regret, where one was asked for and applies.
+    no_bound : str
+        Why there is none, where one was asked for.
     """
 
     method: Method
     step: str
     momentum: str
+    eta: str
+    scale: str
+    inner_steps: str
+    sub_batch_size: str
     losses: Floats
     regret: Floats
     seconds: Floats
@@ -97,6 +111,8 @@ class MethodResult:
     nonzeros: Integers
     gradient_evaluations: Integers
     lmo_calls: Integers
+    bound: Bound | None = None
+    no_bound: str = ""
 
     @property
     def final_regret(self) -> Floats:
@@ -109,6 +125,12 @@ class MethodResult:
         """Median over the trials of the mean time of an update, in milliseconds."""
         rounds: int = self.seconds.shape[1]
         return float(np.median(self.seconds[:, -1])) * 1e3 / rounds
+
+    @property
+    def least_ms_per_round(self) -> float:
+        """The same for the quickest trial: what other work on the machine disturbs least."""
+        rounds: int = self.seconds.shape[1]
+        return float(self.seconds[:, -1].min()) * 1e3 / rounds
 
 
 @dataclass(frozen=True)
@@ -255,8 +277,9 @@ class Race:
     fast: Dataset
     streams: list[IndexedStream]
     preset: str
-    schedules: tuple[dict[str, Schedule | None], ...]
+    options: tuple[dict[str, Any], ...]
     results: tuple[MethodResult, ...]
+    bounds: bool
     tol: float
 
     @property
@@ -280,6 +303,9 @@ def prepare(
     preset: str | None = None,
     step: Schedule | None = None,
     momentum: Schedule | None = None,
+    inner_steps: int | None = None,
+    sub_batch_size: int | None = SUB_BATCH,
+    bounds: bool = False,
     tol: float = 1e-6,
 ) -> Race:
     """Check all arguments of `compare` and load the data.
@@ -304,7 +330,12 @@ def prepare(
         raise ValueError(f"preset: unknown {preset!r}; {closest(str(preset), list(PRESETS))}")
     tol = _checks.positive_float(tol, "tol")
     # The streams and the set check these too, but only once the data is loaded.
-    for value, argument in ((rounds, "rounds"), (batch_size, "batch_size")):
+    for value, argument in (
+        (rounds, "rounds"),
+        (batch_size, "batch_size"),
+        (inner_steps, "inner_steps"),
+        (sub_batch_size, "sub_batch_size"),
+    ):
         if value is not None:
             _checks.positive_int(value, argument)
     if radius is not None:
@@ -315,22 +346,35 @@ def prepare(
         raise ValueError("y: every label is 0; at least two classes (0, 1, ...) are wanted")
     default = _defaults(name, setting, dataset.n_samples)
     preset = default_preset(name, setting) if preset is None else preset
-    schedules = tuple(_schedules(method, preset, step, momentum) for method in chosen)
+    options = tuple(
+        {
+            **_constants(method, preset, step, momentum),
+            "inner_steps": inner_steps,
+            "sub_batch_size": sub_batch_size,
+        }
+        for method in chosen
+    )
     T = default.rounds if rounds is None else int(rounds)
     B = default.batch_size if batch_size is None else int(batch_size)
     r = default.radius if radius is None else float(radius)
     fast = dataset.astype(learning)
     _check_scale(fast, r)
+    problem, ball = _problem_and_ball(dataset, r)
     try:
         results = tuple(
-            _empty_result(method, taken, trials, T)
-            for method, taken in zip(chosen, schedules, strict=True)
+            _empty_result(
+                method, method.build(problem, ball, rounds=T, seed=0, **taken), taken, trials, T
+            )
+            for method, taken in zip(chosen, options, strict=True)
         )
         np.empty((2, B), dtype=np.intp)
+        for result in results:
+            np.empty((int(result.inner_steps or 1), *ball.shape), dtype=learning)
     except (MemoryError, OverflowError, ValueError):
         raise MemoryError(
             f"rounds, batch_size: the curves of {len(chosen)} methods, {trials} trials and {T} "
-            f"rounds, or a batch of {B} rows, do not fit into memory; ask for less"
+            f"rounds, or a batch of {B} rows, or the base learners of a meta method, do not fit "
+            "into memory; ask for less"
         ) from None
     seeds = range(first_seed, first_seed + trials)
     return Race(
@@ -345,8 +389,9 @@ def prepare(
         fast=fast,
         streams=[_make_stream(setting, fast, batch_size=B, rounds=T, seed=s) for s in seeds],
         preset=preset,
-        schedules=schedules,
+        options=options,
         results=results,
+        bounds=bool(bounds),
         tol=tol,
     )
 
@@ -377,9 +422,7 @@ def run(race: Race, *, progress: Progress | None = None) -> CompareResult:
             progress(done, race.steps, what)
 
     tell(0, "comparator")
-    n_features, n_classes = race.exact.n_features, race.exact.n_classes
-    ball = RowL1Ball(shape=(n_classes, n_features), radius=race.radius)
-    problem = SoftmaxRegression(n_features, n_classes)
+    problem, ball = _problem_and_ball(race.exact, race.radius)
     played = race.exact
     if race.setting == "adversarial":
         played = _played_rows(race.exact, race.streams[0])
@@ -388,8 +431,8 @@ def run(race: Race, *, progress: Progress | None = None) -> CompareResult:
 
     done = 0
     for trial, (stream, seed) in enumerate(zip(race.streams, race.seeds, strict=True)):
-        entries = zip(race.methods, race.schedules, race.results, strict=True)
-        for method, schedules, outcome in entries:
+        entries = zip(race.methods, race.options, race.results, strict=True)
+        for method, options, outcome in entries:
             done += 1
             if trial == 0:
                 tell(done, f"{method.label}, compiling")
@@ -398,9 +441,10 @@ def run(race: Race, *, progress: Progress | None = None) -> CompareResult:
                 warm = _make_stream(
                     race.setting, race.fast, batch_size=race.batch_size, rounds=few, seed=0
                 )
-                method.build(problem, ball, rounds=few, seed=0, **schedules).run(warm)
+                method.build(problem, ball, rounds=few, seed=0, **options).run(warm)
             tell(done, f"{method.label}, trial {trial + 1}")
-            learner = method.build(problem, ball, rounds=race.rounds, seed=seed, **schedules)
+            # Its own draws have nothing to do with those of the batches.
+            learner = method.build(problem, ball, rounds=race.rounds, seed=(seed, 1), **options)
             ran = learner.run(stream)
             decision = np.asarray(ran.decision, dtype=np.float64)
             outcome.losses[trial] = ran.losses
@@ -412,12 +456,18 @@ def run(race: Race, *, progress: Progress | None = None) -> CompareResult:
             outcome.nonzeros[trial] = np.count_nonzero(decision)
             outcome.gradient_evaluations[trial] = ran.gradient_evaluations
             outcome.lmo_calls[trial] = ran.lmo_calls
+    results = race.results
+    if race.bounds:
+        results = tuple(
+            _with_bound(race, outcome, options, played, initial - best.value + best.gap)
+            for outcome, options in zip(race.results, race.options, strict=True)
+        )
     tell(race.steps, "done")
     return CompareResult(
         data=race.name,
         n_samples=race.exact.n_samples,
-        n_features=n_features,
-        n_classes=n_classes,
+        n_features=race.exact.n_features,
+        n_classes=race.exact.n_classes,
         setting=race.setting,
         rounds=race.rounds,
         batch_size=race.batch_size,
@@ -432,7 +482,7 @@ def run(race: Race, *, progress: Progress | None = None) -> CompareResult:
             n_rows=played.n_samples,
             seconds=float(best.seconds),
         ),
-        methods=race.results,
+        methods=results,
     )
 
 
@@ -451,14 +501,18 @@ def compare(
     preset: str | None = None,
     step: Schedule | None = None,
     momentum: Schedule | None = None,
+    inner_steps: int | None = None,
+    sub_batch_size: int | None = SUB_BATCH,
+    bounds: bool = False,
     tol: float = 1e-6,
     progress: Progress | None = None,
 ) -> CompareResult:
     """Run several methods on the same batches and measure their regret.
 
     Softmax regression over the set of matrices whose rows have an l1 norm of at most `radius`.
-    Trial i draws its batches with seed ``seed + i`` and gives every learner that seed, so that
-    all methods of one trial see the same batches and any run can be repeated by hand:
+    Trial i draws its batches with seed ``seed + i`` and gives every learner the seed
+    ``(seed + i, 1)``, so that all methods of one trial see the same batches, what learners draw
+    is independent of them, and any run can be repeated by hand:
     ``iid_stream(X, y, batch_size=..., rounds=..., seed=seed + i)``.
 
     Parameters
@@ -488,9 +542,17 @@ def compare(
     preset : str, optional
         The name of constants from the paper's experiments, or ``"theory"``; a key of
         `fastfw.experiments.PRESETS`. By default the paper's constants for the data set and
-        setting where it has any (Fashion-MNIST takes MNIST's), else theory.
+        setting where it has any (Fashion-MNIST takes MNIST's), else theory. Methods that the
+        preset does not list keep theory's.
     step, momentum : callable of t, optional
         Schedules for all methods that take them, in place of the preset's.
+    inner_steps : int, optional
+        K of MORGFW and MetaFrankWolfe. By default theory's: T and T^(3/2) rounded up.
+    sub_batch_size : int or None, default 4
+        Rows that these two draw from the batch for each inner step; None for the whole batch.
+    bounds : bool, default False
+        Whether to compute the theorems' bounds on regret where they apply; see
+        `fastfw.experiments.bounds`.
     tol : float, default 1e-6
         The comparator's certified gap, relative to its loss, is at most this.
     progress : callable, optional
@@ -542,6 +604,9 @@ def compare(
         preset=preset,
         step=step,
         momentum=momentum,
+        inner_steps=inner_steps,
+        sub_batch_size=sub_batch_size,
+        bounds=bounds,
         tol=tol,
     )
     return run(race, progress=progress)
@@ -555,16 +620,46 @@ def _played_rows(data: Dataset, stream: IndexedStream) -> Dataset:
     return Dataset(data.X[rows], data.y[rows])
 
 
-def _schedules(
+def _problem_and_ball(data: Dataset, radius: float) -> tuple[SoftmaxRegression, RowL1Ball]:
+    """Return softmax regression for the data and its feasible set."""
+    problem = SoftmaxRegression(data.n_features, data.n_classes)
+    return problem, RowL1Ball(shape=problem.shape, radius=radius)
+
+
+def _with_bound(
+    race: Race, outcome: MethodResult, options: dict[str, Any], played: Dataset, gap: float
+) -> MethodResult:
+    """Return a method's result with its bound, or with why it has none."""
+    problem, ball = _problem_and_ball(race.exact, race.radius)
+    learner = outcome.method.build(problem, ball, rounds=race.rounds, seed=0, **options)
+    found = find_bound(
+        learner,
+        outcome.method.label,
+        setting=race.setting,
+        rounds=race.rounds,
+        data=played,
+        initial_gap=max(gap, 0.0),
+    )
+    if isinstance(found, str):
+        return replace(outcome, no_bound=found)
+    return replace(outcome, bound=found)
+
+
+def _constants(
     method: Method, preset: str, step: Schedule | None, momentum: Schedule | None
-) -> dict[str, Schedule | None]:
-    """Return a method's schedules: those given, else the preset's, else None for its own."""
+) -> dict[str, Any]:
+    """Return a method's constants: those given, else the preset's, else None for its own."""
     constants = PRESETS[preset].get(method.name, Constants())
     if step is None and constants.step is not None:
         step = power_schedule(*constants.step)
     if momentum is None and constants.momentum is not None:
         momentum = power_schedule(*constants.momentum)
-    return {"step": step, "momentum": momentum if method.momentum else None}
+    return {
+        "step": step,
+        "momentum": momentum if method.momentum else None,
+        "eta": constants.eta,
+        "scale": constants.scale,
+    }
 
 
 def _as_text(schedule: Schedule | None) -> str:
@@ -575,13 +670,18 @@ def _as_text(schedule: Schedule | None) -> str:
 
 
 def _empty_result(
-    method: Method, schedules: dict[str, Schedule | None], trials: int, rounds: int
+    method: Method, learner: Any, options: dict[str, Any], trials: int, rounds: int
 ) -> MethodResult:
-    """Return a result with room for every trial."""
+    """Return a result with room for every trial; `learner` is one as it will be run."""
+    eta, size = options["eta"], options["sub_batch_size"]
     return MethodResult(
         method=method,
-        step=_as_text(schedules["step"]),
-        momentum=_as_text(schedules["momentum"]) if method.momentum else "",
+        step=_as_text(options["step"]),
+        momentum=_as_text(options["momentum"]) if method.momentum else "",
+        eta=("theory" if eta is None else str(eta)) if method.eta else "",
+        scale=str(learner.base.scale) if method.meta else "",
+        inner_steps=str(learner.inner_steps) if method.meta else "",
+        sub_batch_size=("all" if size is None else str(size)) if method.meta else "",
         losses=np.empty((trials, rounds)),
         regret=np.empty((trials, rounds)),
         seconds=np.empty((trials, rounds)),

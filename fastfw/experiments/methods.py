@@ -13,6 +13,9 @@ __all__ = ["METHODS", "SETTINGS", "Method", "closest", "default_methods", "find_
 SETTINGS = ("stochastic", "adversarial")
 """How batches arrive: drawn at random, or sorted by label."""
 
+SUB_BATCH = 4
+"""Rows in a sub-batch of a meta method, as in the paper's experiments."""
+
 
 @dataclass(frozen=True)
 class Method:
@@ -27,15 +30,14 @@ class Method:
     learner : str
         The name of the learner's class in `fastfw`.
     guarantees : tuple of str
-        The settings in which the paper (or the method's own) bounds its regret.
+        The settings in which the paper that the method comes from bounds its regret.
     default_in : tuple of str
         The settings in which it runs unless other methods are asked for.
     aliases : tuple of str
         Other names that are understood.
-    momentum : bool
-        Whether the learner takes a `momentum` schedule.
-    rounds : bool
-        Whether the learner takes the number of rounds.
+    momentum, rounds, eta, meta : bool
+        Whether the learner takes a `momentum` schedule; the number of rounds; RegularizedOFW's
+        constant; inner steps, sub-batches and `FTPL`.
     """
 
     name: str
@@ -46,6 +48,8 @@ class Method:
     aliases: tuple[str, ...] = field(default=(), repr=False)
     momentum: bool = False
     rounds: bool = False
+    eta: bool = False
+    meta: bool = False
 
     def build(
         self,
@@ -53,11 +57,15 @@ class Method:
         ball: Any,
         *,
         rounds: int,
-        seed: int,
+        seed: int | tuple[int, ...],
         step: Callable[[int], float] | None = None,
         momentum: Callable[[int], float] | None = None,
+        eta: float | None = None,
+        scale: float | None = None,
+        inner_steps: int | None = None,
+        sub_batch_size: int | None = SUB_BATCH,
     ) -> Any:
-        """Make the learner; None for a schedule means the learner's own, the paper's theory.
+        """Make the learner; what it does not take is ignored, None means the learner's own.
 
         Parameters
         ----------
@@ -65,10 +73,18 @@ class Method:
             What the learner is for.
         rounds : int
             How many rounds it will be run for; passed on where the method wants to know.
-        seed : int
+        seed : int or tuple of int
             The seed of the learner's own draws.
         step, momentum : callable of t, or None
-            Schedules; `momentum` is passed on where the method has one.
+            Schedules.
+        eta : float, optional
+            RegularizedOFW's c in eta = c / T^(3/4).
+        scale : float, optional
+            c of the base learners `FTPL`.
+        inner_steps : int, optional
+            Inner steps of a meta method; its theory's number by default.
+        sub_batch_size : int or None
+            Rows in its sub-batches; None for whole batches.
 
         Returns
         -------
@@ -84,7 +100,35 @@ class Method:
             options["momentum"] = momentum
         if self.rounds:
             options["rounds"] = rounds
+        if self.eta:
+            options["eta"] = eta
+        if self.meta:
+            options["inner_steps"] = inner_steps
+            options["sub_batch_size"] = sub_batch_size
+            if scale is not None:
+                options["base"] = fastfw.FTPL(scale=scale)
         return getattr(fastfw, self.learner)(problem, ball, **options)
+
+    def caution(self, setting: str) -> str | None:
+        """Say in one line what is not guaranteed in a setting; None where there is a bound.
+
+        Parameters
+        ----------
+        setting : {"stochastic", "adversarial"}
+            How the batches arrive.
+
+        Returns
+        -------
+        str or None
+            Such as ``"ORGFW has no regret guarantee in the adversarial setting"``.
+        """
+        if setting in self.guarantees:
+            return None
+        none = f"{self.label} has no regret guarantee"
+        if setting == "adversarial":
+            return f"{none} in the adversarial setting"
+        # What holds for any batches holds for random ones.
+        return f"{none} of its own in the stochastic setting; the one for any batches applies"
 
 
 METHODS = (
@@ -93,16 +137,59 @@ METHODS = (
         label="ORGFW",
         learner="ORGFW",
         guarantees=("stochastic",),
-        default_in=("stochastic", "adversarial"),
+        default_in=("stochastic",),
         momentum=True,
+    ),
+    Method(
+        name="morgfw",
+        label="MORGFW",
+        learner="MORGFW",
+        guarantees=("adversarial",),
+        default_in=("adversarial",),
+        momentum=True,
+        rounds=True,
+        meta=True,
     ),
     Method(
         name="osfw",
         label="OSFW",
         learner="OSFW",
         guarantees=("stochastic",),
-        default_in=("stochastic", "adversarial"),
+        default_in=("stochastic",),
         momentum=True,
+    ),
+    Method(
+        name="ofw",
+        label="OFW",
+        learner="OFW",
+        guarantees=("stochastic", "adversarial"),
+        default_in=("adversarial",),
+    ),
+    Method(
+        name="regularized-ofw",
+        label="RegularizedOFW",
+        learner="RegularizedOFW",
+        guarantees=("adversarial",),
+        default_in=("adversarial",),
+        aliases=("rofw", "regularised-ofw"),
+        rounds=True,
+        eta=True,
+    ),
+    Method(
+        name="oaw",
+        label="OAW",
+        learner="OAW",
+        guarantees=("stochastic",),
+    ),
+    Method(
+        name="metafw",
+        label="MetaFrankWolfe",
+        learner="MetaFrankWolfe",
+        guarantees=("adversarial",),
+        aliases=("meta-frank-wolfe",),
+        momentum=True,
+        rounds=True,
+        meta=True,
     ),
 )
 """Every method that `fastfw compare` knows, in the order in which help texts list them."""

@@ -60,6 +60,33 @@ def _draw(axes: "Axes", x: Any, curves: Any, run: MethodResult, index: int, coun
         )
 
 
+def _draw_bounds(axes: "Axes", result: CompareResult) -> None:
+    """Draw regret and bounds on logarithmic axes: the bounds are larger by orders of magnitude."""
+    rounds = np.arange(1, result.rounds + 1)
+    for index, run in enumerate(result.methods):
+        colour, _, marker = _STYLES[index % len(_STYLES)]
+        mean = run.regret.mean(axis=0)
+        # Regret may be negative; there the curve has a gap.
+        axes.plot(rounds, np.where(mean > 0, mean, np.nan), color=colour, linewidth=1.8)
+        if run.bound is not None:
+            axes.plot(
+                run.bound.rounds,
+                run.bound.values,
+                color=colour,
+                linestyle="--",
+                linewidth=1.4,
+                marker=marker if len(run.bound.rounds) == 1 else None,
+                markersize=8,
+                label=f"{run.bound.theorem}, {run.method.label}: {run.bound.values[-1]:.2g} "
+                f"after round {run.bound.rounds[-1]}",
+            )
+    axes.set(
+        xlabel="round", ylabel="cumulative regret and bounds (nats)", xscale="log", yscale="log"
+    )
+    axes.margins(y=0.15)
+    axes.legend(loc="best", frameon=False, handlelength=3.6, fontsize=9)
+
+
 def regret_figure(result: CompareResult) -> Figure:
     """Draw cumulative regret by round and average regret by time.
 
@@ -72,12 +99,14 @@ def regret_figure(result: CompareResult) -> Figure:
     -------
     matplotlib.figure.Figure
         Two panels: regret R_t against t, and R_t / t against the time that the updates took.
-        Lines are means over the trials, bands their standard errors. No global state of
+        Lines are means over the trials, bands their standard errors. Where methods have bounds, a
+        third panel with logarithmic axes shows these beside the regret. No global state of
         matplotlib is touched and no display is needed.
     """
-    figure = Figure(figsize=(10, 4.4), dpi=150, layout="constrained")
+    bounded = any(run.bound is not None for run in result.methods)
+    figure = Figure(figsize=(14 if bounded else 10, 4.4), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
-    by_round, by_time = figure.subplots(1, 2)
+    by_round, by_time, *rest = figure.subplots(1, 3 if bounded else 2)
     count = len(result.methods)
     rounds = np.arange(1, result.rounds + 1)
     lowest = np.inf
@@ -86,7 +115,9 @@ def regret_figure(result: CompareResult) -> Figure:
         lowest = min(lowest, float(average.mean(axis=0).min()))
         _draw(by_round, rounds, run.regret, run, index, count)
         _draw(by_time, run.seconds.mean(axis=0) * 1e3, average, run, index, count)
-    for axes in (by_round, by_time):
+    for axes in rest:
+        _draw_bounds(axes, result)
+    for axes in (by_round, by_time, *rest):
         axes.grid(True, color="0.9", linewidth=0.8)
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)

@@ -1,7 +1,9 @@
 """Constants of the paper's experiments, by name; found there by grid search.
 
-Each is a pair (c, e) that stands for the schedule ``min(c / (t + 1)**e, 1)``. A method that a
-preset does not list keeps its own schedules, the paper's theory. Nothing heavy is imported here.
+Schedules are pairs (c, e) that stand for ``min(c / (t + 1)**e, 1)``. A method that a preset does
+not list keeps its own constants, the library's defaults. The constants are meant for losses that
+are means over batches: with sums, RegularizedOFW's and FTPL's would differ. Nothing heavy is
+imported here.
 """
 
 from typing import NamedTuple
@@ -12,10 +14,12 @@ Pair = tuple[float, float]
 
 
 class Constants(NamedTuple):
-    """The schedules of one method; None leaves the method its own."""
+    """The constants of one method; None leaves the method its own."""
 
     step: Pair | None = None
     momentum: Pair | None = None
+    eta: float | None = None  # RegularizedOFW's c in eta = c / T^(3/4)
+    scale: float | None = None  # FTPL's c
 
 
 PRESETS: dict[str, dict[str, Constants]] = {
@@ -23,10 +27,30 @@ PRESETS: dict[str, dict[str, Constants]] = {
     "mnist-stochastic": {
         "orgfw": Constants(step=(1.0, 1.0), momentum=(1.0, 2 / 3)),
         "osfw": Constants(step=(1.0, 1.0), momentum=(1.0, 2 / 3)),
+        "ofw": Constants(step=(0.5, 2 / 3)),
+        "oaw": Constants(step=(0.5, 2 / 3)),
+        "regularized-ofw": Constants(step=(1.0, 1.0), eta=1e4),
     },
     "cifar10-stochastic": {
         "orgfw": Constants(step=(0.1, 2 / 3), momentum=(1.0, 2 / 3)),
         "osfw": Constants(step=(0.1, 2 / 3), momentum=(1.0, 1 / 2)),
+        "ofw": Constants(step=(0.05, 1 / 2)),
+        "oaw": Constants(step=(0.05, 1 / 2)),
+        "regularized-ofw": Constants(step=(0.06, 2 / 3), eta=1e3),
+    },
+    "mnist-adversarial": {
+        "ofw": Constants(step=(1.0, 1 / 2)),
+        "oaw": Constants(step=(1.0, 1 / 2)),
+        "regularized-ofw": Constants(step=(2.0, 1 / 2), eta=1e4),
+        "morgfw": Constants(step=(1.0, 1.0), momentum=(2.0, 1 / 2), scale=100.0),
+        "metafw": Constants(step=(1.0, 1.0), momentum=(4.0, 1 / 2), scale=20.0),
+    },
+    "cifar10-adversarial": {
+        "ofw": Constants(step=(0.05, 1.0)),
+        "oaw": Constants(step=(0.05, 1.0)),
+        "regularized-ofw": Constants(step=(0.05, 1.0), eta=1e2),
+        "morgfw": Constants(step=(0.1, 1.0), momentum=(0.5, 1 / 2), scale=100.0),
+        "metafw": Constants(step=(0.1, 1.0), momentum=(1.0, 1 / 2), scale=100.0),
     },
 }
 """Constants by the preset's name, then by the method's; ``theory`` changes nothing."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 
 from fastfw._files import atomic_write
-from fastfw.experiments.comparison import CompareResult, standard_error
+from fastfw.experiments.comparison import CompareResult, MethodResult, standard_error
 
 __all__ = [
     "REGRET_COLUMNS",
@@ -32,9 +32,15 @@ SUMMARY_COLUMNS = (
     "preset",
     "step",
     "momentum",
+    "eta",
+    "ftpl_scale",
+    "inner_steps",
+    "sub_batch_size",
     "regret",
     "regret_standard_error",
+    "regret_bound",
     "ms_per_round",
+    "least_ms_per_round",
     "suboptimality",
     "nonzeros",
     "gradient_evaluations",
@@ -43,6 +49,9 @@ SUMMARY_COLUMNS = (
     "comparator_gap",
 )
 """Columns of the summary: one row for each method, means over the trials."""
+
+
+_WIDTH = 100  # columns of a line of the table's notes
 
 
 def _decimals(values: Iterable[float], digits: int) -> int:
@@ -109,6 +118,7 @@ def format_table(result: CompareResult) -> str:
     ]
     rule = "  ".join("-" * width for width in widths)
     foot = [_comparator_line(result)]
+    foot += [_bound_line(run) for run in result.methods if run.bound is not None]
     if result.trials > 1 and len(result.methods) > 1:
         foot.append(_difference_line(result))
     return "\n".join([_head(result), "", lines[0], rule, *lines[1:], "", *foot])
@@ -118,7 +128,7 @@ def _head(result: CompareResult) -> str:
     """Say what was run."""
     trials = f"{result.trials} trial{'s' if result.trials > 1 else ''}"
     return (
-        f"{result.data}, {result.setting} setting, schedules {result.preset}\n"
+        f"{result.data}, {result.setting} setting, preset {result.preset}\n"
         f"{trials} of {result.rounds} rounds, batches of {result.batch_size}, "
         f"radius {result.radius:g}, {result.dtype}"
     )
@@ -132,6 +142,17 @@ def _comparator_line(result: CompareResult) -> str:
         f"comparator: best fixed decision for all {best.n_rows} {where}, "
         f"loss {best.value:.6f} nats,\nproved to be within {best.gap:.1e} nats of optimal "
         f"(relative gap {best.relative_gap:.1e})"
+    )
+
+
+def _bound_line(run: MethodResult) -> str:
+    """Say what the theorem promises for the last round."""
+    bound = run.bound
+    assert bound is not None
+    return (
+        f"bound on {run.method.label}'s regret after round {bound.rounds[-1]}: "
+        f"{bound.values[-1]:.3g} nats ({bound.theorem},\n"
+        f"with probability {1 - bound.failure_probability:g})"
     )
 
 
@@ -150,7 +171,14 @@ def _difference_line(result: CompareResult) -> str:
             f"{run.method.label} {_fixed(float(difference.mean()), decimals, '+')} "
             f"+- {_fixed(error, decimals)}"
         )
-    return f"regret above {first.method.label}'s, trial by trial: {', '.join(parts)}"
+    lines = [f"regret above {first.method.label}'s, trial by trial: {parts[0]}"]
+    for part in parts[1:]:
+        if len(lines[-1]) + len(part) + 3 > _WIDTH:
+            lines[-1] += ","
+            lines.append(f"  {part}")
+        else:
+            lines[-1] += f", {part}"
+    return "\n".join(lines)
 
 
 def write_regret_csv(result: CompareResult, path: str | os.PathLike[str]) -> None:
@@ -199,7 +227,9 @@ def write_summary_csv(result: CompareResult, path: str | os.PathLike[str]) -> No
     Notes
     -----
     Regret, suboptimality, nonzeros and the counts are means over the trials, ``ms_per_round`` is
-    the median. With one trial the standard error is left empty.
+    the median and ``least_ms_per_round`` that of the quickest trial. With one trial the standard
+    error is left empty, as is ``regret_bound`` where none was asked for or none applies, and
+    constants that a method does not have.
     """
     with atomic_write(path) as handle:
         writer = csv.writer(handle, lineterminator="\n")
@@ -220,9 +250,15 @@ def write_summary_csv(result: CompareResult, path: str | os.PathLike[str]) -> No
                     result.preset,
                     run.step,
                     run.momentum,
+                    run.eta,
+                    run.scale,
+                    run.inner_steps,
+                    run.sub_batch_size,
                     float(run.final_regret.mean()),
                     "" if math.isnan(error) else error,
+                    "" if run.bound is None else float(run.bound.values[-1]),
                     run.ms_per_round,
+                    run.least_ms_per_round,
                     float(run.suboptimality.mean()),
                     float(run.nonzeros.mean()),
                     float(run.gradient_evaluations.mean()),

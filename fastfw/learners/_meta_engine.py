@@ -14,7 +14,7 @@ from fastfw._layout import padded, unpadded
 from fastfw.problems import Rows
 
 if TYPE_CHECKING:
-    from fastfw.learners._meta import MetaLearner
+    from fastfw.learners._meta import Epoch, MetaLearner
 
 __all__ = ["FusedMeta"]
 
@@ -43,16 +43,16 @@ class FusedMeta:
         self._mean = learner.problem.reduction == "mean"
         self._features: tuple[FloatArray | None, float] = (None, 0.0)
         self.sum = np.zeros_like(self._start)
-        self._begin(learner.t)
+        epoch = learner._epoch(learner.t)
+        self._begin(learner.t, epoch, learner._coefficients(epoch.inner_steps))
 
-    def _begin(self, t: int) -> None:
+    def _begin(self, t: int, epoch: Epoch, coefficients: tuple[FloatArray, FloatArray]) -> None:
         """Begin the epoch of round t with new base learners."""
         from fastfw.kernels import meta
 
-        learner = self._learner
-        self._epoch = learner._epoch(t)
-        K, n_classes, d = self._epoch.inner_steps, len(self._start), self._d
-        self._eta, self._rho = learner._coefficients(K)
+        self._epoch = epoch
+        self._eta, self._rho = coefficients
+        K, n_classes, d = epoch.inner_steps, len(self._start), self._d
         dtype = self._start.dtype
         self.sums = _aligned((K, *self._start.shape), dtype)
         self.sums[...] = 0.0
@@ -94,6 +94,10 @@ class FusedMeta:
         return n, losses
 
     def _round(self, t: int, rows: Rows, batch: IndexArray) -> tuple[float, bool]:
+        following = self._learner._epoch(t + 1)
+        coefficients = self._eta, self._rho
+        if following != self._epoch:  # now, as schedules of the user's own may raise
+            coefficients = self._learner._coefficients(following.inner_steps)
         kept = None
         bound = self._bound(rows.X, batch.size)
         if not bound < np.inf:
@@ -104,14 +108,15 @@ class FusedMeta:
             if kept is not None:
                 rate = max(1.0, self._noise(t)[0])
                 if not (np.isfinite(loss) and np.isfinite(rate * self.sums).all()):
-                    self.sums, self.index, self.value = kept
+                    self.sums[...], self.index, self.value = kept
                     return loss, False
+                bound = float(np.abs(self.sums).max())
         self.bound[0] = bound
         self.sum += self.x
-        if self._learner._epoch(t + 1) == self._epoch:
+        if following == self._epoch:
             self._decide()
         else:
-            self._begin(t + 1)
+            self._begin(t + 1, following, coefficients)
         return loss, True
 
     def _bound(self, X: FloatArray, n: int) -> float:
@@ -185,7 +190,7 @@ class FusedMeta:
         if not (
             ((arrays["index"] >= 0) & (arrays["index"] < self._d)).all()
             and (abs(arrays["value"]) == self._learner.set.radius).all()
-            and arrays["bound"][0] >= np.abs(arrays["sums"]).max()
+            and 1.001 * arrays["bound"][0] >= np.abs(arrays["sums"]).max()  # rounded sums
             and np.isfinite(arrays["bound"]).all()
         ):
             raise ValueError("its state is out of range")
