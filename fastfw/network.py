@@ -66,6 +66,9 @@ class OneHiddenLayer(Classification):
     1
     """
 
+    #: How learners choose x_1 where neither `start` nor `init` is given.
+    default_init = "random"
+
     def __init__(
         self,
         n_features: int,
@@ -128,7 +131,13 @@ class OneHiddenLayer(Classification):
             start = stop
         return views
 
-    def l1_balls(self, weight_radius: float = 10.0, bias_radius: float = 10.0) -> ProductSet:
+    def l1_balls(
+        self,
+        weight_radius: float = 10.0,
+        bias_radius: float = 10.0,
+        ties: str = "first",
+        seed: int = 0,
+    ) -> ProductSet:
         """Return the paper's feasible set for these parameters.
 
         Every row of W1 and of W2 has l1 norm at most `weight_radius`, b1 and b2 each have at most
@@ -138,6 +147,10 @@ class OneHiddenLayer(Classification):
         ----------
         weight_radius, bias_radius : float
             Radii; by default 10 as in the paper's experiments.
+        ties : {"first", "random"}
+            Which of several equal entries the oracle takes; see `RowL1Ball`.
+        seed : int
+            Of random ties.
 
         Returns
         -------
@@ -147,10 +160,10 @@ class OneHiddenLayer(Classification):
         d, m, C = self._n_features, self._n_hidden, self._n_classes
         return ProductSet(
             {
-                "W1": RowL1Ball((m, d), weight_radius),
-                "b1": L1Ball(m, bias_radius),
-                "W2": RowL1Ball((C, m), weight_radius),
-                "b2": L1Ball(C, bias_radius),
+                "W1": RowL1Ball((m, d), weight_radius, ties, (seed, 0)),
+                "b1": L1Ball(m, bias_radius, ties, (seed, 1)),
+                "W2": RowL1Ball((C, m), weight_radius, ties, (seed, 2)),
+                "b2": L1Ball(C, bias_radius, ties, (seed, 3)),
             }
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, float_dtype, positive_int
-from fastfw.sets import RowL1Ball
+from fastfw.sets import RowL1Ball, point_inside
 
 __all__ = ["L1Ball", "L1Vertex", "ProductSet", "ProductVertex"]
 
@@ -91,6 +91,8 @@ class L1Ball:
         n.
     radius : float
         r > 0.
+    ties, seed
+        As in `RowL1Ball`.
 
     Raises
     ------
@@ -109,8 +111,10 @@ class L1Ball:
     4.0
     """
 
-    def __init__(self, size: int, radius: float) -> None:
-        self._rows = RowL1Ball((1, positive_int(size, "size")), radius)
+    def __init__(
+        self, size: int, radius: float, ties: str = "first", seed: int | Sequence[int] = 0
+    ) -> None:
+        self._rows = RowL1Ball((1, positive_int(size, "size")), radius, ties, seed)
 
     @property
     def shape(self) -> tuple[int]:
@@ -123,6 +127,21 @@ class L1Ball:
         return self._rows.radius
 
     @property
+    def ties(self) -> str:
+        """Which of several largest entries the oracle takes, "first" or "random"."""
+        return self._rows.ties
+
+    @property
+    def seed(self) -> int | tuple[int, ...]:
+        """Seed of random ties."""
+        return self._rows.seed
+
+    @property
+    def tie_key(self) -> np.uint64:
+        """Key of the random ties, as kernels take it."""
+        return self._rows.tie_key
+
+    @property
     def diameter(self) -> float:
         """Largest Euclidean distance of two points, 2 r."""
         return self._rows.diameter
@@ -132,10 +151,16 @@ class L1Ball:
         zeros: FloatArray = self._rows.start(dtype)[0]
         return zeros
 
+    def random_point(self, rng: np.random.Generator) -> FloatArray:
+        """Return a random point inside: a Gaussian direction with l1 norm r/2."""
+        point: FloatArray = self._rows.random_point(rng)[0]
+        return point
+
     def lmo(self, direction: npt.ArrayLike) -> L1Vertex:
         """Linear minimisation oracle: a vertex v that minimises ⟨direction, v⟩.
 
-        The entry -r sign(g) at the first g of largest magnitude; sign(0) counts as +1.
+        The entry -r sign(g) at the g of largest magnitude, the first or a random one of several;
+        sign(0) counts as +1.
 
         Parameters
         ----------
@@ -187,7 +212,8 @@ class L1Ball:
         return np.asarray(array, np.float32 if array.dtype == np.float32 else np.float64)
 
     def __repr__(self) -> str:
-        return f"L1Ball(size={self.shape[0]}, radius={self.radius})"
+        ties = "" if self.ties == "first" else f", ties={self.ties!r}, seed={self.seed}"
+        return f"L1Ball(size={self.shape[0]}, radius={self.radius}{ties})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, L1Ball):
@@ -353,6 +379,10 @@ class ProductSet:
             own = block.start(real) if hasattr(block, "start") else block.lmo(np.zeros(block.shape))
             parts.append(np.ravel(np.asarray(own, real)))
         return np.concatenate(parts)
+
+    def random_point(self, rng: np.random.Generator) -> FloatArray:
+        """Return a random point inside: the blocks' own, or means of their random vertices."""
+        return np.concatenate([np.ravel(point_inside(own, rng)) for own in self._sets.values()])
 
     def lmo(self, direction: npt.ArrayLike) -> ProductVertex:
         """Linear minimisation oracle: each block's own.

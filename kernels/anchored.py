@@ -95,8 +95,8 @@ def _step_tail(tails, scratch, index, value, eta):
 
 @kernel()
 def network_rounds(
-    A, y, rows, starts, whole, eta, radii, code, u, estimates, snapshot, total, tails, scalars,
-    losses,
+    A, y, rows, starts, whole, eta, radii, keys, random, code, u, estimates, snapshot, total,
+    tails, scalars, losses,
 ):  # fmt: skip
     """As `rounds`, for a network with l1 balls; see ``network.momentum_rounds``."""
     m = u.shape[0]
@@ -121,10 +121,12 @@ def network_rounds(
             return t
         reduction = 1.0 / batch.shape[0]
         network.blend_tail(tail_known, tail_g, real(back), real(reduction))
-        if not network.tail_lmo(tail_g, m, radii, tail_index, tail_value):
+        if not network.tail_lmo(tail_g, m, radii, keys, random, tail_index, tail_value):
             return t
         if not estimate(known, g, back, reduction, radii[0], index, value):
             return t
+        if random[0]:
+            network.break_ties(g, A.shape[1], radii[0], keys[0], index, value)
         scratch = g
         if whole[t]:
             _take_snapshot(u, scalars[SCALE], snapshot)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._jit import REASSOCIATE, kernel
-from .l1 import LARGEST_LAZY_STEP, first_largest, step
+from .l1 import LARGEST_LAZY_STEP, first_largest, one_of_largest, step
 from .logistic import (
     DENSE_PREVIOUS,
     LONGEST_BLOCK,
@@ -253,7 +253,16 @@ def blend_tail(d, g, gamma, scale):
 
 
 @kernel()
-def tail_lmo(g, m, radii, index, value):
+def break_ties(G, d, radius, key, index, value):
+    """As ``l1.break_ties``, for rows that may be longer than d."""
+    for j in range(G.shape[0]):
+        i = one_of_largest(G[j, :d], index[j], key, j)
+        index[j] = i
+        value[j] = -radius if G[j, i] >= 0 else radius
+
+
+@kernel()
+def tail_lmo(g, m, radii, keys, random, index, value):
     """Vertex of the tail's balls: b1, each row of W2, b2. False where g is not finite.
 
     Index[k] is a position in the tail and value[k] the entry there.
@@ -265,7 +274,10 @@ def tail_lmo(g, m, radii, index, value):
         j, finite = first_largest(g[start:stop])
         if not finite:
             return False
-        radius = radii[1] if k == 0 else radii[3] if k == n_rows - 1 else radii[2]
+        block = 1 if k == 0 else 3 if k == n_rows - 1 else 2
+        radius = radii[block]
+        if random[block]:
+            j = one_of_largest(g[start:stop], j, keys[block], k - 1 if block == 2 else 0)
         index[k] = start + j
         value[k] = -radius if g[start + j] >= 0 else radius
         start = stop
@@ -288,12 +300,13 @@ def tail_step(tails, index, value, eta):
 
 @kernel()
 def momentum_rounds(
-    A, y, rows, starts, mean, alpha, beta, gamma, eta, radii, code, u, estimates, previous, total,
-    index, value, tails, scalars, losses,
+    A, y, rows, starts, mean, alpha, beta, gamma, eta, radii, keys, random, code, u, estimates,
+    previous, total, index, value, tails, scalars, losses,
 ):  # fmt: skip
     """Play rounds of a momentum Frank-Wolfe method on a network with l1 balls.
 
-    As ``loops.momentum_rounds``; `radii` are those of the rows of W1, b1, the rows of W2, and b2.
+    As ``loops.momentum_rounds``; `radii` are those of the rows of W1, b1, the rows of W2, and b2;
+    of each block, ``random[block]`` says whether ties are broken with ``keys[block]``.
     The state of W1 is that of a softmax regression, the tails are rows of `tails`.
 
     Returns the number of rounds done. It is less than asked for where a loss or an estimate
@@ -329,10 +342,12 @@ def momentum_rounds(
             return t
         # line 8
         blend_tail(tail_d, tail_g, real(gamma[t]), real(reduction))
-        if not tail_lmo(tail_g, m, radii, tail_index, tail_value):
+        if not tail_lmo(tail_g, m, radii, keys, random, tail_index, tail_value):
             return t
         if not estimate(d, g, gamma[t], reduction, radii[0], new_index, new_value):
             return t
+        if random[0]:
+            break_ties(g, A.shape[1], radii[0], keys[0], new_index, new_value)
         for j in range(m):
             index[j], value[j] = new_index[j], new_value[j]
         # line 9

@@ -173,3 +173,56 @@ def test_sets_of_ones_own():
 def test_bad_products(call, kind, message):
     with pytest.raises(kind, match=message):
         call()
+
+
+# --- ties and random points -----------------------------------------------------------------------
+
+
+def test_random_ties():
+    """One of the largest entries, always the same, different in other rows and for other seeds."""
+    g = np.array([[1.0, -2.0, 2.0, 0.5, -2.0, 2.0]] * 40)
+    chosen = []
+    for seed in (0, 1, (0, 1)):
+        ball = fw.RowL1Ball(g.shape, 1.0, ties="random", seed=seed)
+        v = ball.lmo(g)
+        assert np.array_equal(v.values, np.where(g[0, v.indices] > 0, -1.0, 1.0))
+        assert set(v.indices.tolist()) == {1, 2, 4, 5}
+        assert np.array_equal(ball.lmo(g).indices, v.indices)
+        chosen.append(tuple(v.indices.tolist()))
+    assert len(set(chosen)) == 3
+
+
+def test_random_ties_leave_single_largest_entries_alone():
+    rng = np.random.default_rng(0)
+    first, other = (fw.RowL1Ball((7, 5), 2.0, ties=ties) for ties in ("first", "random"))
+    for g in rng.standard_normal((20, 7, 5)):
+        assert np.array_equal(first.lmo(g).toarray(), other.lmo(g).toarray())
+    vector = fw.L1Ball(3, 2.0, ties="random", seed=1)
+    assert {vector.lmo(np.zeros(3)).value} == {-2.0}
+    assert (vector.ties, vector.seed) == ("random", 1)
+    assert first.ties == "first"
+
+
+def test_ties_are_part_of_a_set():
+    ball = fw.RowL1Ball((2, 3), 1.0, ties="random", seed=3)
+    assert ball != fw.RowL1Ball((2, 3), 1.0)
+    assert ball != fw.RowL1Ball((2, 3), 1.0, ties="random")
+    assert ball == fw.RowL1Ball((2, 3), 1.0, ties="random", seed=3)
+    assert hash(ball) == hash(fw.RowL1Ball((2, 3), 1.0, ties="random", seed=3))
+    assert fw.RowL1Ball((2, 3), 1.0, seed=3) == fw.RowL1Ball((2, 3), 1.0)
+    assert repr(ball).endswith("ties='random', seed=3)")
+    assert repr(fw.L1Ball(2, 1.0, "random", 5)).endswith("ties='random', seed=5)")
+    assert fw.ORGFW(fw.SoftmaxRegression(3, 2), ball).engine == "steps"
+    with pytest.raises(ValueError, match="ties must be one of"):
+        fw.L1Ball(2, 1.0, ties="last")
+
+
+def test_random_points_lie_inside():
+    rng = np.random.default_rng(0)
+    x = PRODUCT.blocks(PRODUCT.random_point(rng))
+    assert np.abs(np.abs(x["W"]).sum(axis=1) - 1.5).max() <= 1e-15
+    assert abs(np.abs(x["b"]).sum() - 0.5) <= 1e-15
+    M = fw.ProductSet([Simplex(), BALL])
+    point = M.random_point(rng)
+    assert point[:3].min() > 0
+    assert abs(point[:3].sum() - 1) <= 1e-15

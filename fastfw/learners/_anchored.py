@@ -10,6 +10,7 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray
 from fastfw._layout import padded, padded_zeros, unpadded
 from fastfw.learners._engines import on_row_l1_ball
+from fastfw.learners._momentum import balls
 from fastfw.problems import Rows
 
 __all__ = ["FusedAnchored"]
@@ -50,9 +51,8 @@ class FusedAnchored:
                 *rows, starts, whole, eta, self._set.radius, *state, self.scalars, losses
             )
         else:
-            radii = np.array([block.radius for block in self._set.sets.values()])
             done = anchored.network_rounds(
-                *rows, starts, whole, eta, radii, self._activation, *state, self.tails,
+                *rows, starts, whole, eta, *balls(self._set), self._activation, *state, self.tails,
                 self.scalars, losses,
             )  # fmt: skip
         return done, losses[: done + 1]

@@ -153,10 +153,10 @@ def _rebuild_problem(described: dict[str, Any] | None) -> SoftmaxRegression | On
 
 
 def _describe_set(set: Any) -> dict[str, Any] | None:
-    if type(set) is RowL1Ball:
-        return {"name": "RowL1Ball", "shape": list(set.shape), "radius": set.radius}
-    if type(set) is L1Ball:
-        return {"name": "L1Ball", "size": set.shape[0], "radius": set.radius}
+    if type(set) in (RowL1Ball, L1Ball):
+        size = {"shape": list(set.shape)} if type(set) is RowL1Ball else {"size": set.shape[0]}
+        ties = {} if set.ties == "first" else {"ties": set.ties, "seed": set.seed}
+        return {"name": type(set).__name__, **size, "radius": set.radius, **ties}
     if type(set) is ProductSet:
         blocks = [[name, _describe_set(block)] for name, block in set.sets.items()]
         known = all(block is not None for _, block in blocks)

@@ -16,7 +16,7 @@ from fastfw.problems import Rows
 from fastfw.product_sets import L1Ball, ProductSet
 from fastfw.sets import RowL1Ball
 
-__all__ = ["FusedNetwork", "can_fuse", "fused_momentum", "on_network"]
+__all__ = ["FusedNetwork", "balls", "can_fuse", "fused_momentum", "on_network"]
 
 Coefficients = Callable[[int], tuple[float, float, float, float]]
 
@@ -42,6 +42,16 @@ def fused_momentum(problem: Any, set: Any, start: FloatArray, coefficients: Coef
     return engine(problem, set, start, coefficients)
 
 
+def balls(set: ProductSet) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+    """Radii, tie keys and whether ties are random, of each block, as kernels take them."""
+    blocks = set.sets.values()
+    return (
+        np.array([block.radius for block in blocks]),
+        np.array([block.tie_key for block in blocks], np.uint64),
+        np.array([block.ties == "random" for block in blocks]),
+    )
+
+
 class FusedNetwork:
     """As `FusedMomentum`, for a network: W1 lazily scaled, the other blocks in short tails."""
 
@@ -58,7 +68,8 @@ class FusedNetwork:
 
         self._mean = problem.reduction == "mean"
         self._activation = problem.activation_number
-        self._radii = np.array([block.radius for block in set.sets.values()])
+        self._balls = balls(set)
+        self._radius = float(self._balls[0][0])
         self._coefficients = coefficients
         m, self._d = problem.block_shapes["W1"]
         W1 = problem.blocks(start)["W1"]
@@ -82,7 +93,7 @@ class FusedNetwork:
         alpha, beta, gamma, eta = np.array([self._coefficients(t + i) for i in range(k)]).T.copy()
         losses = np.empty(k)
         done: int = network.momentum_rounds(
-            *rows, starts, self._mean, alpha, beta, gamma, eta, self._radii, self._activation,
+            *rows, starts, self._mean, alpha, beta, gamma, eta, *self._balls, self._activation,
             self.u, self.estimates, self.previous, self.sum,
             self.index, self.value, self.tails, self.scalars, losses,
         )  # fmt: skip
@@ -110,7 +121,7 @@ class FusedNetwork:
             and 0.0 < scale <= 1.0
             and 0.0 <= last <= 1.0
             and np.isfinite(weight)
-            and np.isin(np.abs(arrays["value"]), (0.0, self._radii[0])).all()
+            and np.isin(np.abs(arrays["value"]), (0.0, self._radius)).all()
         ):
             raise ValueError("its state is out of range")
         self.scalars[...] = arrays["scalars"]  # says which estimate is the current one

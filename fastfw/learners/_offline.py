@@ -14,9 +14,10 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray, IndexArray, float_dtype, positive_int
 from fastfw._checks import seed as checked_seed
 from fastfw.base_learners import seed_bits
-from fastfw.learners._base import _checkpoints, _read_only, _require, _start
+from fastfw.learners._base import _checkpoints, _read_only, _require
 from fastfw.learners._momentum import can_fuse
 from fastfw.learners._oracles import vertex
+from fastfw.learners._starts import first_point
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.schedules import as_schedule, value_at
@@ -142,6 +143,7 @@ class OfflineLearner(ABC):
         seed: int | tuple[int, ...],
         engine: str,
         dtype: npt.DTypeLike | None,
+        init: str | None,
     ) -> None:
         _require(problem, "problem", ("shape", "loss", "gradient"))
         _require(set, "set", ("shape", "lmo", "diameter"))
@@ -160,7 +162,7 @@ class OfflineLearner(ABC):
             None if given is None else positive_int(given, name)
             for given, name in ((epoch_length, "epoch_length"), (batch_size, "batch_size"))
         )
-        self._start = _start(set, start)
+        self._start = first_point(problem, set, start, init, checked_seed(seed))
         self._key = np.uint64(seed_bits(checked_seed(seed)))
         self._fused = engine == "fused" and can_fuse(problem, set)
         self._dtype = None if dtype is None else float_dtype(dtype)

@@ -39,15 +39,20 @@ class ORGFW(OnlineLearner):
     momentum : float or callable, optional
         rho_t in [0, 1]. By default 1/(t + 1).
     start : array_like, optional
-        x_1, a point of the set. By default zeros, or a vertex where zeros are not feasible.
+        x_1, a point of the set. By default as `init` says.
     seed : int, optional
-        For methods that draw; this one does not.
+        For what is drawn: here the start, if at all.
     engine : {"fused", "steps"}
         "fused" plays rounds in compiled code where it exists (softmax regression on a row-l1 ball,
         a network with one hidden layer on its l1 balls) and otherwise falls back to "steps": the
         same algorithm composed of oracle calls. Both agree to rounding.
     dtype : {float64, float32}, optional
         Of the decisions. By default float32 if the first batch is, else float64.
+    init : {"zeros", "vertex", "random"}, optional
+        x_1 where `start` is not given: zeros, the vertex of a random direction, or a random point
+        inside (of l1 balls: at half the radius, all entries nonzero). By default the problem's
+        ``default_init``, see `OneHiddenLayer`; else zeros, or a vertex where zeros are not
+        feasible.
 
     Notes
     -----
@@ -84,6 +89,7 @@ class ORGFW(OnlineLearner):
         seed: int | tuple[int, ...] = 0,
         engine: str = "fused",
         dtype: npt.DTypeLike | None = None,
+        init: str | None = None,
     ) -> None:
         theory = power_schedule(1.0, 1.0)
         super().__init__(
@@ -97,6 +103,7 @@ class ORGFW(OnlineLearner):
             seed=seed,
             engine=engine,
             dtype=dtype,
+            init=init,
         )
 
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:

@@ -27,7 +27,7 @@ class OSFW(OnlineLearner):
 
     Parameters
     ----------
-    problem, set, start, seed, engine, dtype
+    problem, set, start, seed, engine, dtype, init
         As in `ORGFW`.
     step : float or callable, optional
         Step size eta_t in [0, 1]. By default 1/(t + 1).
@@ -66,6 +66,7 @@ class OSFW(OnlineLearner):
         seed: int | tuple[int, ...] = 0,
         engine: str = "fused",
         dtype: npt.DTypeLike | None = None,
+        init: str | None = None,
     ) -> None:
         super().__init__(
             problem,
@@ -78,6 +79,7 @@ class OSFW(OnlineLearner):
             seed=seed,
             engine=engine,
             dtype=dtype,
+            init=init,
         )
 
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:

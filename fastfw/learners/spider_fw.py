@@ -30,7 +30,7 @@ class SpiderFW(OfflineLearner):
 
     Parameters
     ----------
-    problem, set, start, seed, engine, dtype
+    problem, set, start, seed, engine, dtype, init
         As in `SVRF`.
     step : float or callable, optional
         η in [0, 1]. By default 1/√N for N iterations.
@@ -73,10 +73,11 @@ class SpiderFW(OfflineLearner):
         start: npt.ArrayLike | None = None,
         engine: str = "fused",
         dtype: npt.DTypeLike | None = None,
+        init: str | None = None,
     ) -> None:
         super().__init__(
             problem, set, step=step, epoch_length=epoch_length, batch_size=batch_size, start=start,
-            seed=seed, engine=engine, dtype=dtype,
+            seed=seed, engine=engine, dtype=dtype, init=init,
         )  # fmt: skip
 
     def _direction(self, x: FloatArray, batch: Any, whole: bool, state: Any) -> Any:

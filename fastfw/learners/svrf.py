@@ -51,6 +51,8 @@ class SVRF(OfflineLearner):
         As in `ORGFW`; compiled code exists for the same problems and sets.
     dtype : {float64, float32}, optional
         Of the points. By default float32 if the features are, else float64.
+    init : {"zeros", "vertex", "random"}, optional
+        As in `ORGFW`.
 
     Notes
     -----
@@ -91,6 +93,7 @@ class SVRF(OfflineLearner):
         start: npt.ArrayLike | None = None,
         engine: str = "fused",
         dtype: npt.DTypeLike | None = None,
+        init: str | None = None,
     ) -> None:
         if schedule not in SCHEDULES:
             raise ValueError(f"schedule must be one of {SCHEDULES}, but it is {schedule!r}")
@@ -102,7 +105,7 @@ class SVRF(OfflineLearner):
         self._schedule = schedule
         super().__init__(
             problem, set, step=step, epoch_length=epoch_length, batch_size=batch_size, start=start,
-            seed=seed, engine=engine, dtype=dtype,
+            seed=seed, engine=engine, dtype=dtype, init=init,
         )  # fmt: skip
 
     def _iteration(self, t: int, n: int, N: int) -> Iteration:
