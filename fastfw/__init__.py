@@ -49,6 +49,10 @@ _HOME = {
     "best_fixed_decision": "regret",
     "regret": "regret",
     "suboptimality": "regret",
+    "Trace": "traces",
+    "frank_wolfe_gap": "traces",
+    "log_spaced": "traces",
+    "trace": "traces",
 }
 _MODULES = ("datasets", "experiments", "kernels", "theory")
 
@@ -97,6 +101,10 @@ if TYPE_CHECKING:
     from fastfw.streams import IndexedStream as IndexedStream
     from fastfw.streams import iid_stream as iid_stream
     from fastfw.streams import sorted_stream as sorted_stream
+    from fastfw.traces import Trace as Trace
+    from fastfw.traces import frank_wolfe_gap as frank_wolfe_gap
+    from fastfw.traces import log_spaced as log_spaced
+    from fastfw.traces import trace as trace
 
 
 def __getattr__(name: str) -> Any:
