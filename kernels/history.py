@@ -14,16 +14,12 @@ from __future__ import annotations
 import numpy as np
 
 from ._jit import REASSOCIATE, kernel
-from ._tiles import GROUP, WIDEST, backward_tile
 from .logistic import block_length
-from .products import backward, forward, span_length
+from .products import backward, forward
 from .softmax import log_loss, residual, softmax
 
 #: Samples whose gradients are added up before the sum moves to float64.
 SAMPLES_PER_SUM = 1024
-
-_tile_1, _tile_2, _tile_3 = backward_tile[1], backward_tile[2], backward_tile[3]
-_tile_4, _tile_5 = backward_tile[4], backward_tile[5]
 
 
 @kernel()
@@ -88,41 +84,6 @@ def _weighted_residual(P, total, y, block, weights, R):
 
 
 @kernel()
-def _backward(A, rows, R, G, ahead):
-    """G += R[:, k] A[rows[k]] summed over k, as in ``products``.
-
-    There, a forward product on the same rows has fetched half of those ahead. Here is none, so the
-    first tile of a group asks for two of the four rows ahead and the second for the others.
-    """
-    n, later = rows.shape[0], ahead.shape[0]
-    last = n - 1
-    n_classes, d = G.shape[0], A.shape[1]
-    span = span_length(d)
-    c = 0
-    while c < n_classes:
-        width = min(WIDEST, n_classes - c)
-        ask = 2 * (c // WIDEST)
-        for start in range(0, d, span):
-            stop = min(start + span, d)
-            for k in range(0, n, GROUP):
-                i0, i1 = rows[k], rows[min(k + 1, last)]
-                i2, i3 = rows[min(k + 2, last)], rows[min(k + 3, last)]
-                p = ahead[k + ask] if ask < GROUP and k + ask < later else i0
-                q = ahead[k + ask + 1] if ask < GROUP and k + ask + 1 < later else i0
-                if width == 5:
-                    _tile_5(A, i0, i1, i2, i3, R, c, k, start, stop, G, p, q)
-                elif width == 4:
-                    _tile_4(A, i0, i1, i2, i3, R, c, k, start, stop, G, p, q)
-                elif width == 3:
-                    _tile_3(A, i0, i1, i2, i3, R, c, k, start, stop, G, p, q)
-                elif width == 2:
-                    _tile_2(A, i0, i1, i2, i3, R, c, k, start, stop, G, p, q)
-                else:
-                    _tile_1(A, i0, i1, i2, i3, R, c, k, start, stop, G, p, q)
-        c += width
-
-
-@kernel()
 def newest_gradient(A, y, rows, u, s, weight, logits, partial, G):
     """G = weight times the sum of the gradients of a new batch at x = s u.
 
@@ -146,7 +107,7 @@ def newest_gradient(A, y, rows, u, s, weight, logits, partial, G):
         softmax(Z, P, m, total)
         loss += log_loss(Z, y, block, n, m, total)
         residual(P, total, y, block, n, weight, Z, False)
-        backward(A, block, Z, partial, ahead)
+        backward(A, block, Z, partial, ahead, False)
         pending += n
         if pending >= SAMPLES_PER_SUM:
             _collect(partial, G)
@@ -179,7 +140,7 @@ def add_past_gradient(A, y, rows, weights, logits, keep, index, shift, again, u,
             _moved(A, block, keep, index, shift, Z, logits[start : start + n])
         softmax(Z, P, m, total)
         _weighted_residual(P, total, y, block, weights[start : start + n], Z)
-        _backward(A, block, Z, partial, ahead)
+        backward(A, block, Z, partial, ahead, not again)
         pending += n
         if pending >= SAMPLES_PER_SUM:
             _collect(partial, G)

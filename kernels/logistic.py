@@ -100,7 +100,7 @@ def recursive_gradient(
                 forward(A, block, u_previous, Z, ahead[:0])
             softmax(Z, P, m, total)
             residual(P, total, y, block, n, -beta, R, True)
-        backward(A, block, R, G, ahead)
+        backward(A, block, R, G, ahead, False)
     return loss
 
 

@@ -38,25 +38,25 @@ def span_length(d):
 
 
 @kernel()
-def _ahead(rows, n, k, default):
-    """rows[k] if there is one, else the default."""
-    return rows[k] if k < n else default
+def _wanted(ahead, k, slot, default):
+    """Row to fetch from a place in the group of rows ahead that begins at k, or the default."""
+    return ahead[k + slot] if slot >= 0 and k + slot < ahead.shape[0] else default
 
 
 @kernel()
-def _slots(c, n_classes):
+def _slots(c, n_classes, first, count):
     """Which two of each group of 4 rows ahead a tile asks for, -1 for none.
 
-    `forward` takes the first half of a group and `backward` the second, spread over two tiles
-    where there are as many.
+    A product asks for the `count` rows of a group from `first` on, two or four, over its first two
+    tiles; where there is one tile it asks for two.
     """
+    if count == GROUP:
+        slot = first + 2 * (c // WIDEST)
+        return (slot, slot + 1) if slot < GROUP else (-1, -1)
     if n_classes <= WIDEST:
-        return 0, 1
-    if c == 0:
-        return 0, 0
-    if c == WIDEST:
-        return 1, 1
-    return -1, -1
+        return first, first + 1
+    slot = first + c // WIDEST
+    return (slot, slot) if c <= WIDEST else (-1, -1)
 
 
 @kernel()
@@ -65,7 +65,7 @@ def forward(A, rows, U, Z, ahead):
 
     On the way the first half of the rows `ahead` is fetched, `backward` fetches the other.
     """
-    n, later = rows.shape[0], ahead.shape[0]
+    n = rows.shape[0]
     last = n - 1
     n_classes, d = U.shape[0], A.shape[1]
     span = span_length(d)
@@ -75,14 +75,13 @@ def forward(A, rows, U, Z, ahead):
     c = 0
     while c < n_classes:
         width = min(WIDEST, n_classes - c)
-        first, second = _slots(c, n_classes)
+        one, two = _slots(c, n_classes, 0, 2)
         for start in range(0, d, span):
             stop = min(start + span, d)
             for k in range(0, n, GROUP):
                 i0, i1 = rows[k], rows[min(k + 1, last)]
                 i2, i3 = rows[min(k + 2, last)], rows[min(k + 3, last)]
-                p = _ahead(ahead, later, k + first, i0) if first >= 0 else i0
-                q = _ahead(ahead, later, k + second, i0) if first >= 0 else i0
+                p, q = _wanted(ahead, k, one, i0), _wanted(ahead, k, two, i0)
                 if width == 5:
                     _forward_5(A, i0, i1, i2, i3, U, c, start, stop, Z, k, p, q)
                 elif width == 4:
@@ -97,23 +96,27 @@ def forward(A, rows, U, Z, ahead):
 
 
 @kernel()
-def backward(A, rows, R, G, ahead):
-    """G += R[:, k] A[rows[k]] summed over k; R is zero in the padded columns."""
-    n, later = rows.shape[0], ahead.shape[0]
+def backward(A, rows, R, G, ahead, alone):
+    """G += R[:, k] A[rows[k]] summed over k; R is zero in the padded columns.
+
+    Rows ahead are fetched on the way: all of them where no forward product goes with this one
+    (`alone`), else the half that `forward` leaves.
+    """
+    first = 0 if alone else 2
+    n = rows.shape[0]
     last = n - 1
     n_classes, d = G.shape[0], A.shape[1]
     span = span_length(d)
     c = 0
     while c < n_classes:
         width = min(WIDEST, n_classes - c)
-        first, second = _slots(c, n_classes)
+        one, two = _slots(c, n_classes, first, GROUP - first)
         for start in range(0, d, span):
             stop = min(start + span, d)
             for k in range(0, n, GROUP):
                 i0, i1 = rows[k], rows[min(k + 1, last)]
                 i2, i3 = rows[min(k + 2, last)], rows[min(k + 3, last)]
-                p = _ahead(ahead, later, k + 2 + first, i0) if first >= 0 else i0
-                q = _ahead(ahead, later, k + 2 + second, i0) if first >= 0 else i0
+                p, q = _wanted(ahead, k, one, i0), _wanted(ahead, k, two, i0)
                 if width == 5:
                     _backward_5(A, i0, i1, i2, i3, R, c, k, start, stop, G, p, q)
                 elif width == 4:

@@ -37,7 +37,7 @@ def _sweep(A, block, R, low, keep, D, S, row, tops, group, nothing):
                 D[c, j] *= keep
             for i in range(last):
                 group[c, i] = R[c, low + i]
-        backward(A, block[:last], group, D, nothing)
+        backward(A, block[:last], group, D, nothing, False)
         keep = D.dtype.type(1.0)
     for c in range(n_classes):
         for b in range(tops.shape[1]):
@@ -105,11 +105,12 @@ def _residuals(P, total, weight, Q, total_before, weight_before, two):
 
 
 @kernel()
-def _draw_samples(rows, size, width, seed, t, first, steps, samples):
-    """Samples of the sub-batches first + 1, ...; each is padded to `width` by its last one."""
-    for q in range(steps):
+def draw_samples(rows, size, seed, t, samples):
+    """Samples of all sub-batches of round t, each padded by its last one to a whole group."""
+    width = padded(size)
+    for q in range(samples.shape[0] // width):
         part = samples[q * width : (q + 1) * width]
-        draw_rows(seed, t, first + q + 1, rows.shape[0], part[:size])
+        draw_rows(seed, t, q + 1, rows.shape[0], part[:size])
         for i in range(size):
             part[i] = rows[part[i]]
         for i in range(size, width):
@@ -173,13 +174,14 @@ def _inner_logits(
 
 @kernel()
 def sub_batch_round(
-    A, y, rows, size, weight, recursive, start, eta, rho, S, rate, kind, seed, t, after, radius,
+    A, y, samples, size, weight, recursive, start, eta, rho, S, rate, kind, seed, t, radius, skip,
     index, value, u, D,
 ):  # fmt: skip
-    """Lines 8-15 of Algorithm 2 with sub-batches of `size` rows, and the next answers.
+    """Lines 8-15 of Algorithm 2 with sub-batches of `size` rows, and the answers of round t.
 
-    Their noise is that of round `after`. Each gradient is `weight` times a sum over the
-    sub-batch. The estimator is that of MORGFW (``recursive``) or of Meta-Frank-Wolfe.
+    `samples` are the sub-batches' rows from `draw_samples`. Each gradient is `weight` times a
+    sum over the sub-batch. The estimator is that of MORGFW (``recursive``) or of
+    Meta-Frank-Wolfe.
     `u` and `D` are space for a point and an estimate.
     """
     K, n_classes = S.shape[:2]
@@ -200,7 +202,6 @@ def sub_batch_round(
     total_before = np.zeros(columns, S.dtype)
     alpha = np.zeros(columns, S.dtype)
     beta = np.zeros(columns, S.dtype)
-    samples = np.empty(columns, np.intp)
     noisy = np.empty(BLOCK, np.float64)
     new_index = np.empty_like(index)
     new_value = np.empty_like(value)
@@ -213,13 +214,13 @@ def sub_batch_round(
     for c in range(n_classes):
         for i in range(counts[c]):
             listed[c, places[c, i]] = True
-    s, at = 1.0, 0
+    s, at = 1.0, np.intp(0)
     for first in range(0, K, at_once):
         steps = min(at_once, K - first)
         # lines 9-13: residuals whose product with a sub-batch is what the estimator adds
-        _draw_samples(rows, size, width, seed, t, first, steps, samples)
+        part = samples[first * width : (first + steps) * width]
         s, at = _inner_logits(
-            A, samples, first, steps, width, recursive, eta, index, value, u, s, at, places,
+            A, part, first, steps, width, recursive, eta, index, value, u, s, at, places,
             counts, listed, Z, before, now,
         )  # fmt: skip
         for q in range(steps):
@@ -235,14 +236,14 @@ def sub_batch_round(
         # line 15: estimator, sums and next answers
         for q in range(steps):
             k, low = first + q, q * width
-            block = samples[low : low + size]
+            block = part[low : low + size]
             for i in range(size):
                 P[y[block[i]], low + i] -= alpha[low + i] - beta[low + i]
             keep = real(1.0 - rho[k]) if k > 0 else real(0.0)
-            own = key(seed, NOISE, after, k + 1)
-            _sweep(A, block, P, low, keep, D, sums, k * n_classes, tops, Z, samples[:0])
+            own = key(seed, NOISE, t, k + 1)
+            _sweep(A, block, P, low, keep, D, sums, k * n_classes, tops, Z, part[:0])
             for c in range(n_classes):
-                answer(S[k, c, :d], tops[c], rate, kind, own, c, radius, True, noisy,
+                answer(S[k, c, :d], tops[c], rate, kind, own, c, radius, skip, noisy,
                        new_index[k], new_value[k])  # fmt: skip
     for k in range(K):
         for c in range(n_classes):

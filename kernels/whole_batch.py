@@ -148,7 +148,7 @@ def _add(row, gradient, last):
 
 
 @kernel()
-def add_and_answer(G, S, first, rate, kind, seed, t, radius, index, value):
+def add_and_answer(G, S, first, rate, kind, seed, t, radius, skip, index, value):
     """S[first:] += G (steps, C - 1, d), and answers of those base learners in round t.
 
     The entries of the last class are those that make each column of a gradient add up to zero.
@@ -170,4 +170,4 @@ def add_and_answer(G, S, first, rate, kind, seed, t, radius, index, value):
                 for j in range(d):
                     row[j] += last[j]
             block_tops(row, tops)
-            answer(row, tops, rate, kind, own, c, radius, True, noisy, index[k], value[k])
+            answer(row, tops, rate, kind, own, c, radius, skip, noisy, index[k], value[k])

@@ -107,13 +107,14 @@ def test_forward_product(case, extra):
 @example(long_case(1024 * 2 + 3, dtype=np.float32), 64)
 @example(long_case(1024 * 2 + 3, C=2, B=1), 1)
 def test_backward_product(case, extra):
+    alone = extra != 1  # what is fetched ahead changes nothing
     A, _, G, rows, ahead = make_data(case)
     n, rng = rows.size, case[-1]
     R = np.zeros((len(G), products.padded(n)), G.dtype)
     R[:, :n] = rng.standard_normal((len(G), n))
     before = G.copy()
     longer = lengthen(G, extra, 7.0)
-    products.backward(A, rows, R, longer, ahead)
+    products.backward(A, rows, R, longer, ahead, alone)
     G = longer[:, : A.shape[1]]
     assert (longer[:, A.shape[1] :] == 7.0).all()
     A64, R64, before = double(A[rows], R[:, :n], before)
@@ -138,7 +139,7 @@ def test_products_keep_bad_numbers_where_they_are(case, bad):
     R[:, : rows.size] = 1.0
     G = np.zeros_like(U)
     with quiet():
-        products.backward(A, rows, R, G, ahead)
+        products.backward(A, rows, R, G, ahead, False)
     hit = (rows == i).any()
     assert np.array_equal(np.isfinite(G).all(axis=0), ~((np.arange(A.shape[1]) == j) & hit))
 

@@ -1,4 +1,4 @@
-"""ORGFW against the paper's bounds, on problems whose constants are known exactly.
+"""ORGFW and MORGFW against the paper's bounds, where all constants are known exactly.
 
 The bounds hold with probability 1 - delta for each round; delta is divided by the number of
 rounds and seeds, so that all of them hold together with probability 0.95 (and with the seeds
@@ -11,10 +11,11 @@ import pytest
 import fastfw as fw
 import reference as ref
 from fastfw import theory
+from fastfw.base_learners import BaseLearner
 from learner_cases import ENGINES, Box
 from sizes import sized
 
-SEEDS, T = 5, 400
+SEEDS, T = 20, 400
 ROUNDS = np.arange(1, T + 1)
 DELTA = 0.05 / (SEEDS * T)
 
@@ -170,3 +171,96 @@ def test_softmax_regression_stays_below_the_bounds(engine):
             errors.append(np.linalg.norm(estimate - ref.gradient(x, X, y)))
         assert np.all(errors <= bound[:rounds])
         assert np.all(np.cumsum(excess) <= regret_bound[:rounds])
+
+
+# --- MORGFW and Theorem 2 -------------------------------------------------------------------------
+
+HORIZON = 30
+
+
+class Slopes:
+    """f(x) = L ‖x‖² / 2 - ⟨mean row, x⟩ for a batch of rows: linear but for a little curvature."""
+
+    def __init__(self, n, smoothness):
+        self.shape, self.L = (n,), smoothness
+
+    def loss(self, x, batch):
+        return 0.5 * self.L * (x @ x) - batch[0].mean(axis=0) @ x
+
+    def gradient(self, x, batch):
+        return self.L * x - batch[0].mean(axis=0)
+
+
+class Watched(BaseLearner):
+    """FTPL, with a note of every answer and direction, to know the base learners' regret."""
+
+    def __init__(self, scale):
+        self.method, self.answers, self.directions = fw.FTPL(scale=scale), {}, {}
+
+    def first(self, set, start):
+        return self.method.first(set, start)
+
+    def answer(self, set, memory, turn):
+        v = self.method.answer(set, memory, turn)
+        self.answers[turn.k, turn.t] = v
+        return v
+
+    def remember(self, set, memory, direction, turn):
+        self.directions[turn.k, turn.t] = direction.copy()
+        return self.method.remember(set, memory, direction, turn)
+
+    def regret(self, box, inner_steps, rounds):
+        worst = 0.0
+        for k in range(1, inner_steps + 1):
+            suffered = sum(self.directions[k, t] @ self.answers[k, t] for t in range(1, rounds + 1))
+            total = sum(self.directions[k, t] for t in range(1, rounds + 1))
+            worst = max(worst, suffered - total @ box.lmo(total))
+        return worst
+
+
+def adversarial_batches(seed, n, noise):
+    """Slopes that turn in the middle, each batch two rows on either side of its slope."""
+    rng = np.random.default_rng(seed)
+    for t in range(HORIZON):
+        mu = rng.uniform(0.5, 1.0, n) * (1.0 if t < HORIZON // 3 else -1.0)
+        signs = rng.choice([-1.0, 1.0], n)
+        yield np.array([mu + noise * signs, mu - noise * signs]), np.zeros(2, np.intp)
+
+
+def play_meta(seed, *, noise, smoothness, n=4, **options):
+    """Regret of MORGFW, and Theorem 2's bound with the regret its base learners really had."""
+    problem, box = Slopes(n, smoothness), Box((n,))
+    batches = list(adversarial_batches(seed, n, noise))
+    base = Watched(scale=4.0)
+    learner = fw.MORGFW(
+        problem, box, rounds=HORIZON, base=base, sub_batch_size=1, seed=seed, **options
+    )
+    losses = learner.run(batches).losses
+    slope = np.mean([X.mean(axis=0) for X, _ in batches], axis=0)
+    best = np.clip(slope / smoothness, -1.0, 1.0)
+    at_best = np.array([problem.loss(best, batch) for batch in batches])
+    at_start = np.array([problem.loss(np.zeros(n), batch) for batch in batches])
+    bound = theory.morgfw_regret_bound(
+        HORIZON,
+        smoothness=smoothness,
+        diameter=box.diameter,
+        gradient_noise=noise * np.sqrt(n),  # attained by every sub-batch of one row
+        base_regret=base.regret(box, HORIZON, HORIZON),
+        initial_gap=max(0.0, float((at_start - at_best).max())),
+        failure_probability=0.05 / SEEDS,
+    )
+    return float((losses - at_best).sum()), bound
+
+
+@pytest.mark.parametrize(("noise", "smoothness"), [(0.5, 0.01), (0.0, 0.2), (0.001, 0.0005)])
+def test_morgfw_stays_below_theorem_2(noise, smoothness):
+    for seed in range(SEEDS):
+        regret, bound = play_meta(seed, noise=noise, smoothness=smoothness)
+        assert regret <= bound
+
+
+def test_theorem_2_tells_a_broken_method():
+    """A method that never moves from x_1 has more regret than the bound allows."""
+    for seed in range(SEEDS):
+        regret, bound = play_meta(seed, noise=0.001, smoothness=0.0005, step=0.0)
+        assert regret > bound

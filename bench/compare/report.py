@@ -3,11 +3,13 @@
 Run it from the root of a checkout::
 
     python -m bench.compare.report
-    python -m bench.compare.report --pairs 50 --case "mnist float64"
+    python -m bench.compare.report --case orgfw --case "morgfw float64" --pairs 50
+    python -m bench.compare.report --picture docs/round.png
 
-The two sides take turns (A B A B ...), so that whatever else the machine does meets both
-alike; each ratio is the median over the pairs of the ratio within a pair. On a busy machine the
-ratio of the quickest turns, printed beside it, is the steadier one. The floor is what a round
+Each case first checks that both sides play the same decisions. Then they take turns
+(A B A B ...), so that whatever else the machine does meets both alike; each ratio is the
+median over the pairs of the ratio within a pair. Times are CPU times of the one thread that
+works, so that waiting for a core does not count. The floor is what a round of two products
 cannot do without: reading the batch once or two products, whichever takes longer, at the
 bandwidth and the speed measured in the same run.
 """
@@ -15,32 +17,51 @@ bandwidth and the speed measured in the same run.
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import statistics
 import sys
 from collections.abc import Callable, Sequence
-from time import perf_counter
-from typing import Any
+from pathlib import Path
+from time import thread_time
+from typing import Any, NamedTuple
 
 from bench.compare import blas, handicap, one_thread
 
+Turn = Callable[[], Any]
+
+
+class Result(NamedTuple):
+    """Milliseconds per round and ratios of one case; the floor is None where there is none."""
+
+    name: str
+    label: str
+    numpy: float
+    run: float
+    observe: float
+    ratio: float
+    ratio_observe: float
+    ratio_quickest: float
+    floor: float | None
+    quickest: float
+
 
 def seconds(call: Callable[[], Any]) -> float:
-    """Time one call."""
-    begun = perf_counter()
+    """CPU time of this thread in one call."""
+    begun = thread_time()
     call()
-    return perf_counter() - begun
+    return thread_time() - begun
 
 
-def take_turns(calls: Sequence[Callable[[], Any]], turns: int) -> list[list[float]]:
-    """Times of each call, the calls taking turns and the order turning round each time."""
-    times: list[list[float]] = [[] for _ in calls]
-    order = list(range(len(calls)))
-    for call in calls:
-        call()
+def take_turns(sides: Sequence[Callable[[], Turn]], turns: int) -> list[list[float]]:
+    """Times of each side's turns, the sides taking turns and the order turning round each time."""
+    times: list[list[float]] = [[] for _ in sides]
+    order = list(range(len(sides)))
+    for side in sides:
+        side()()
     for _ in range(turns):
         for i in order:
-            times[i].append(seconds(calls[i]))
+            times[i].append(seconds(sides[i]()))
         order.reverse()
     return times
 
@@ -56,37 +77,85 @@ def machine_limits(dtype: str, turns: int = 15) -> tuple[float, float]:
     return long.nbytes / reading, 2 * 1024**3 / product
 
 
-def measure(case: Any, rounds: int, turns: int, limits: tuple[float, float]) -> str:
-    """One line of the table."""
+def summary(
+    name: str, label: str, per_round: Sequence[Sequence[float]], floor: float | None = None
+) -> Result:
+    """Medians and ratios of milliseconds per round: those of run, of observe and of NumPy."""
+    ratios = [
+        statistics.median(n / f for n, f in zip(per_round[2], times, strict=True))
+        for times in per_round[:2]
+    ]
+    run, observe, numpy = (statistics.median(times) for times in per_round)
+    quickest = min(per_round[0])
+    best = min(per_round[2]) / quickest
+    return Result(name, label, numpy, run, observe, *ratios, best, floor, quickest)
+
+
+def measure(case: Any, turns: int | None, limits: tuple[float, float]) -> Result:
+    """Check that both sides do the same, then let them take turns."""
     from bench.compare import pairs
 
-    calls = (
-        pairs.fastfw_rounds(case, rounds),
-        pairs.fastfw_observations(case, rounds),
-        pairs.numpy_rounds(case, rounds),
-    )
-    times = take_turns(calls, turns)
-    run, observe, numpy = (1e3 * statistics.median(t) / rounds for t in times)
-    ratio = [statistics.median(n / f for n, f in zip(times[2], t, strict=True)) for t in times[:2]]
-    quickest = [1e3 * min(t) / rounds for t in times]
-    n_bytes, operations = case.floor
-    floor = 1e3 * max(n_bytes / limits[0], operations / limits[1])
+    case.check()
+    sides = [make(case) for make in pairs.SIDES.values()]
+    times = take_turns(sides, turns or case.turns)
+    rounds = (case.rounds, case.rounds, case.numpy_rounds)
+    per_round = [[1e3 * t / n for t in side] for side, n in zip(times, rounds, strict=True)]
+    floor = None
+    if case.floor is not None:
+        n_bytes, operations = case.floor
+        floor = 1e3 * max(n_bytes / limits[0], operations / limits[1])
+    return summary(case.name, case.label, per_round, floor)
+
+
+HEADER = (
+    f"{'case':<33} {'NumPy':>8} {'run':>8} {'observe':>8} {'NumPy/run':>10} {'NumPy/obs.':>10} "
+    f"{'of quickest':>11} {'floor':>7} {'run/floor':>9}"
+)
+
+
+def line(result: Result) -> str:
+    """One line of the table."""
+    r = result
+    floor = "" if r.floor is None else f" {r.floor:7.3f} {r.quickest / r.floor:9.2f}"
     return (
-        f"{case.name:<16} {numpy:8.3f} {run:8.3f} {observe:8.3f} {floor:8.3f} {ratio[0]:10.2f} "
-        f"{ratio[1]:10.2f} {quickest[2] / quickest[0]:11.2f} {quickest[0] / floor:9.2f}"
+        f"{r.name:<33} {r.numpy:8.3f} {r.run:8.3f} {r.observe:8.3f} {r.ratio:10.1f} "
+        f"{r.ratio_observe:10.1f} {r.ratio_quickest:11.1f}{floor}"
     )
+
+
+def machine() -> str:
+    """The processor as the system names it, and the number of its cores."""
+    model = platform.processor() or platform.machine()
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        model = next(x.split(":")[1].strip() for x in text.splitlines() if "model name" in x)
+    except (OSError, StopIteration):
+        pass
+    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    return f"{model}, {os.cpu_count()} cores{load}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; exit code 2 where the environment slows NumPy down."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.compare.report",
-        description="One round of ORGFW on one thread: fastfw beside NumPy as the paper writes it.",
+        description="One round on one thread: fastfw beside NumPy as the paper writes it.",
     )
-    parser.add_argument("--pairs", type=int, default=25, help="turns of each side (default 25)")
-    parser.add_argument("--rounds", type=int, default=10, help="rounds per turn (default 10)")
-    parser.add_argument("--case", action="append", help='only this case, like "mnist float64"')
+    parser.add_argument(
+        "--case",
+        action="append",
+        default=[],
+        metavar="WORDS",
+        help='cases with all these words in their names, like orgfw or "morgfw float64"; '
+        "may be given several times",
+    )
+    parser.add_argument(
+        "--pairs", type=int, help="turns of each side (ofw and oaw keep 7, about round 100)"
+    )
+    parser.add_argument("--picture", metavar="FILE", help="draw the times as bars to this file")
     options = parser.parse_args(arguments)
+    if options.pairs is not None and options.pairs < 1:
+        parser.error("--pairs must be at least 1")
     problem = handicap()
     if problem:
         print(f"error: {problem}", file=sys.stderr)
@@ -97,31 +166,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     import fastfw
     from bench.compare import pairs
+    from bench.compare.data import DTYPES
 
-    known = [case.name for case in pairs.CASES]
-    unknown = sorted(set(options.case or []) - set(known))
-    if unknown:
-        print(f"error: no case {unknown[0]!r}; there are {', '.join(known)}", file=sys.stderr)
+    try:
+        cases = pairs.choose(options.case)
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
         return 2
+    print(machine())
     print(
         f"fastfw {fastfw.__version__}, Python {platform.python_version()}, "
         f"NumPy {np.__version__}, Numba {numba.__version__}"
     )
-    print(
-        f"one round of ORGFW in ms (medians of {options.pairs} turns of {options.rounds} rounds), "
-        "one thread"
-    )
     with one_thread():
-        print(f"BLAS of NumPy: {blas()}\n")
-        limits = {dtype: machine_limits(dtype) for dtype in pairs.DTYPES}
-        print(
-            f"{'case':<16} {'NumPy':>8} {'run':>8} {'observe':>8} {'floor':>8} {'NumPy/run':>10} "
-            f"{'NumPy/obs.':>10} {'of quickest':>11} {'run/floor':>9}"
-        )
-        for case in pairs.CASES:
-            if not options.case or case.name in options.case:
-                print(measure(case, options.rounds, options.pairs, limits[case.dtype]), flush=True)
-                vars(case).pop("data")  # a third of a gigabyte
+        print(f"BLAS of NumPy: {blas()}")
+        print("ms per round, medians, one thread\n")
+        limits = {dtype: machine_limits(dtype) for dtype in DTYPES}
+        print(HEADER)
+        results = []
+        for case in cases:
+            turns = None if case.turns_fixed else options.pairs
+            try:
+                results.append(measure(case, turns, limits[case.dtype]))
+            except AssertionError as error:
+                print(f"error: {case.name}: the two sides differ: {error}", file=sys.stderr)
+                return 1
+            print(line(results[-1]), flush=True)
     print(
         "\nof quickest: NumPy/run, the quickest turn of each; run/floor: the quickest turn of run"
     )
@@ -130,6 +200,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"{dtype}: a sum reads {bandwidth / 1e9:.1f} GB/s, "
             f"a 1024 x 1024 product makes {speed / 1e9:.0f} GFLOP/s"
         )
+    if options.picture:
+        from bench.compare import picture
+
+        picture.draw(results, options.picture)
     return 0
 
 

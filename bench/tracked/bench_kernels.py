@@ -1,8 +1,8 @@
-"""Single kernels, on the rows of one batch in data larger than the caches."""
+"""Single kernels; products work on rows of data larger than the caches."""
 
 import numpy as np
 
-from fastfw.kernels import l1, logistic, products, softmax, storm
+from fastfw.kernels import ftpl, history, l1, logistic, meta, products, softmax, storm
 
 from . import work
 
@@ -46,7 +46,7 @@ class Kernels:
         products.forward(self.A, self.rows(), self.u, self.Z, self.nothing)
 
     def time_backward(self, shape, dtype):
-        products.backward(self.A, self.rows(), self.R, self.g, self.nothing)
+        products.backward(self.A, self.rows(), self.R, self.g, self.nothing, True)
 
     def time_softmax(self, shape, dtype):
         softmax.softmax(self.Z, self.P, self.m, self.total)
@@ -62,3 +62,99 @@ class Kernels:
 
     def time_lmo(self, shape, dtype):
         l1.lmo(self.d, self.radius, self.index, self.value)
+
+
+class Perturbed:
+    """Noise and answers of follow the perturbed leader, for twenty base learners.
+
+    At first all sums are zero and every entry could win; grown sums decide most rows, and most
+    draws are left out.
+    """
+
+    params = (["uniform", "gaussian", "exponential", "gumbel"], list(work.DTYPES))
+    param_names = ("noise", "dtype")
+    timeout = 300
+
+    def setup(self, noise, dtype):
+        _, d, n_classes, _, self.radius = work.SHAPES["mnist"]
+        self.kind = self.params[0].index(noise)
+        self.noise = np.empty(n_classes * d)
+        rng = np.random.default_rng(1)
+        shape = (20, n_classes, d)
+        self.none = np.zeros(shape, dtype)
+        self.grown = rng.standard_normal(shape, np.float32).astype(dtype)
+        self.grown *= rng.random(shape) < 0.2
+        self.index = np.zeros(shape[:2], np.intp)
+        self.value = np.zeros(shape[:2])
+        self.t = 0
+        for name in dir(self):
+            if name.startswith("time_"):
+                getattr(self, name)(noise, dtype)
+
+    def answers(self, sums):
+        """Answers of the next round."""
+        self.t += 1
+        meta.answers(
+            *(sums, sums.shape[2], 10.0, self.kind, np.uint64(1), self.t),
+            *(self.radius, True, self.index, self.value),
+        )
+
+    def time_draw(self, noise, dtype):
+        ftpl.draw(self.kind, np.uint64(1), 1, 1, self.noise)
+
+    def time_answers_at_first(self, noise, dtype):
+        self.answers(self.none)
+
+    def time_answers_of_grown_sums(self, noise, dtype):
+        self.answers(self.grown)
+
+
+class History:
+    """What OFW and OAW do with six batches of the past."""
+
+    params = (["mnist", "cifar10"], list(work.DTYPES))
+    param_names = ("shape", "dtype")
+    timeout = 300
+
+    def setup(self, shape, dtype):
+        data = work.data(shape, dtype)
+        n, d, n_classes, self.batch_size, self.radius = work.SHAPES[shape]
+        rng = np.random.default_rng(1)
+        self.A, self.y = data.X, data.y
+        self.count = 6 * self.batch_size
+        self.rows = np.sort(rng.permutation(n)[: self.count])
+        self.batch = rng.integers(n, size=self.batch_size)
+        self.weights = np.full(self.count, 1.0 / self.batch_size)
+        self.u = (rng.standard_normal((n_classes, d)) / d).astype(dtype)
+        self.kept = np.zeros((self.count, n_classes), dtype)
+        self.new = np.zeros((self.batch_size, n_classes), dtype)
+        self.scratch, self.G = np.zeros_like(self.u), np.zeros(self.u.shape)
+        self.index = rng.integers(d, size=n_classes)
+        self.shift = np.full(n_classes, 0.01)
+        self.vertices = rng.integers(-d, d, size=(50, n_classes))
+        self.slopes = np.empty(50)
+        for name in dir(self):
+            if name.startswith("time_"):
+                getattr(self, name)(shape, dtype)
+
+    def past(self, again):
+        """Gradient of the past, from logits that are moved or computed anew."""
+        history.add_past_gradient(
+            *(self.A, self.y, self.rows, self.weights, self.kept, 0.99, self.index, self.shift),
+            *(again, self.u, 1.0, self.scratch, self.G),
+        )
+
+    def time_past_gradient(self, shape, dtype):
+        self.past(False)
+
+    def time_past_gradient_with_forward_product(self, shape, dtype):
+        self.past(True)
+
+    def time_newest_gradient(self, shape, dtype):
+        history.newest_gradient(
+            *(self.A, self.y, self.batch, self.u, 1.0, 1.0 / self.batch_size, self.new),
+            *(self.scratch, self.G),
+        )
+
+    def time_slopes_of_50_vertices(self, shape, dtype):
+        history.slopes(self.G, self.vertices, self.radius, self.slopes)

@@ -59,7 +59,7 @@ class FusedMeta:
         self.index = np.zeros((K, n_classes), np.intp)
         self.value = np.zeros((K, n_classes))
         self.bound = np.zeros(1)
-        meta.answers(self.sums, d, *self._noise(t), True, self.index, self.value)
+        meta.answers(self.sums, d, *self._noise(t), self.index, self.value)
         self._decide()
 
     def _decide(self) -> None:
@@ -69,7 +69,7 @@ class FusedMeta:
         self.x = np.empty_like(self._start)
         meta.decision(self._start, self._eta, self.index, self.value, self.x)
 
-    def _noise(self, t: int) -> tuple[float, int, np.uint64, int, float]:
+    def _noise(self, t: int) -> tuple[float, int, np.uint64, int, float, bool]:
         """Arguments of the kernels that choose the answers of round t."""
         base: Any = self._learner.base
         return (
@@ -78,6 +78,7 @@ class FusedMeta:
             np.uint64(self._learner._bits),
             t if base.fresh else self._epoch.first,
             self._learner.set.radius,
+            True,
         )
 
     def rounds(
@@ -138,14 +139,17 @@ class FusedMeta:
     def _sub_batches(self, t: int, rows: Rows, batch: IndexArray) -> float:
         """Algorithm 2, lines 7-15, with sub-batches."""
         from fastfw.kernels import points, sub_batches
+        from fastfw.kernels._tiles import GROUP
 
         size: Any = self._learner.sub_batch_size
         weight = (1.0 if self._mean else batch.size) / size
-        rate, kind, seed, after, radius = self._noise(t + 1)
+        samples = np.empty(len(self._eta) * (-(-size // GROUP) * GROUP), np.intp)
+        sub_batches.draw_samples(batch, size, np.uint64(self._learner._bits), t, samples)
+        samples.flags.writeable = False  # as all row numbers, so that kernels exist once
         loss: float = points.batch_loss(*rows[:2], batch, self.x)
         sub_batches.sub_batch_round(
-            *rows[:2], batch, size, weight, self._learner._recursive, self._start,
-            self._eta, self._rho, self.sums, rate, kind, seed, t, after, radius,
+            *rows[:2], samples, size, weight, self._learner._recursive, self._start,
+            self._eta, self._rho, self.sums, *self._noise(t + 1),
             self.index, self.value, *self._space,
         )  # fmt: skip
         return loss

@@ -1,0 +1,48 @@
+"""Synthetic data of the sizes of real ones, larger than any cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from fastfw.streams import Dataset
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of a data set and its batches.
+
+    ``share`` is that of the pixels which are not 0: a fifth in MNIST. ``n`` is a little more than
+    MNIST has, so that 110 rounds can go without drawing a row twice.
+    """
+
+    name: str
+    label: str
+    n: int
+    d: int
+    n_classes: int
+    batch_size: int
+    radius: float
+    share: float = 0.2
+
+
+MNIST = Shape("mnist", "MNIST", n=66_000, d=784, n_classes=10, batch_size=600, radius=8.0)
+DENSE = Shape(
+    "dense", "MNIST without zeros", n=20_000, d=784, n_classes=10, batch_size=600, radius=8.0,
+    share=1.0,
+)  # fmt: skip
+CIFAR10 = Shape("cifar10", "CIFAR-10", n=10_000, d=3072, n_classes=10, batch_size=500, radius=32.0)
+DTYPES = ("float64", "float32")
+
+
+@lru_cache(maxsize=2)
+def dataset(shape: Shape, dtype: str) -> Dataset:
+    """Pixels in [0, 1], dark where they are 0, and labels that they decide."""
+    rng = np.random.default_rng(0)
+    X = rng.random((shape.n, shape.d), dtype=np.float32)
+    if shape.share < 1.0:
+        X *= rng.random((shape.n, shape.d), dtype=np.float32) < shape.share
+    scores = X @ rng.standard_normal((shape.d, shape.n_classes), dtype=np.float32)
+    return Dataset(X.astype(dtype, copy=False), scores.argmax(axis=1))

@@ -1,0 +1,72 @@
+"""The report: what it computes from times, which cases it takes, its picture."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.compare import pairs, picture, report
+
+
+def test_ratios_are_medians_over_pairs():
+    result = report.summary(
+        "x", "X", [[1.0, 2.0, 4.0], [2.0, 2.0, 2.0], [5.0, 16.0, 8.0]], floor=0.5
+    )
+    assert (result.run, result.observe, result.numpy) == (2.0, 2.0, 8.0)
+    assert (result.ratio, result.ratio_observe) == (5.0, 4.0)
+    assert (result.quickest, result.ratio_quickest) == (1.0, 5.0)
+    wanted = ["x", "8.000", "2.000", "2.000", "5.0", "4.0", "5.0", "0.500", "2.00"]
+    assert report.line(result).split() == wanted
+
+
+def test_sides_take_turns_and_only_playing_is_timed():
+    calls = []
+
+    def side(name):
+        def turn():
+            calls.append(f"ready {name}")
+            return lambda: calls.append(name)
+
+        return turn
+
+    times = report.take_turns([side("a"), side("b")], 2)
+    assert [len(t) for t in times] == [2, 2]
+    assert [c for c in calls if len(c) == 1] == ["a", "b", "a", "b", "b", "a"]
+
+
+def test_cases_are_chosen_by_whole_words():
+    assert {case.method for case in pairs.choose(["orgfw"])} == {"orgfw"}
+    assert [case.name for case in pairs.choose(["float32 ofw", "metafw"])] == [
+        "metafw mnist float64",
+        "ofw mnist float32",
+    ]
+    assert pairs.choose([]) == list(pairs.CASES)
+    with pytest.raises(ValueError, match="no case 'sgd'; there are orgfw mnist float64"):
+        pairs.choose(["orgfw", "sgd"])
+
+
+def test_case_names_differ():
+    names = [case.name for case in pairs.CASES]
+    assert len(set(names)) == len(names)
+
+
+def test_unknown_case_exits(capsys, monkeypatch):
+    monkeypatch.setattr(report, "handicap", lambda: None)
+    assert report.main(["--case", "sgd"]) == 2
+    assert capsys.readouterr().err.startswith("error: no case 'sgd'")
+
+
+def test_picture(tmp_path):
+    results = [
+        report.summary(name, name, [[0.5], [0.6], [numpy]])
+        for name, numpy in (("orgfw", 2.0), ("morgfw", 50.0))
+    ]
+    picture.draw(results, str(tmp_path / "round.png"))
+    assert 1_000 < (tmp_path / "round.png").stat().st_size < 60_000
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.1234, "0.123 ms"), (1.234, "1.23 ms"), (12.34, "12.3 ms"), (123.4, "123 ms")],
+)
+def test_three_figures(value, text):
+    assert picture.milliseconds(value) == text
