@@ -207,7 +207,7 @@ def recursive_gradient(
             softmax(Z2, P, largest, total)
             residual(P, total, y, block, n, -beta, Z2, False)
             _back(Z2, H, tail_previous, code, e, D, gradient)
-        backward(A, block, D, G, ahead)
+        backward(A, block, D, G, ahead, False)
     return loss
 
 
