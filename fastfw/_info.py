@@ -212,9 +212,10 @@ def warm_up(progress: Callable[[int, int, str], None] | None = None) -> int:
 
     Notes
     -----
-    Every method learns for a few rounds on a handful of rows, alone and in compiled runs, and a
-    comparator is computed: these are the very calls that real runs make, so that exactly the
-    variants that they need are compiled.
+    Every method learns for a few rounds on a handful of rows, alone and in compiled runs, by both
+    engines, with sub-batches and whole batches; a base learner plays on its own and a comparator is
+    computed. These are the very calls that real runs make, so that exactly the variants that
+    they need are compiled.
     """
     import numpy as np
 
@@ -230,21 +231,35 @@ def warm_up(progress: Callable[[int, int, str], None] | None = None) -> int:
         best = fastfw.best_fixed_decision(problem, ball, data.X, data.y, tol=0.1)
         problem.loss(best.decision, data)
 
-    def learn(data: Any, method: Any) -> None:
+    def learn(data: Any, method: Any, **options: Any) -> None:
         stream = fastfw.iid_stream(data, batch_size=4, rounds=3, seed=0)
-        learner = method.build(problem, ball, rounds=6, seed=0)
+        learner = method.build(problem, ball, rounds=6, seed=0, **options)
         for batch in stream:
             learner.observe(batch)
             learner.observe((batch.X, batch.y))
-        method.build(problem, ball, rounds=3, seed=0).run(stream)
+        learner._engine.arrays()  # what `save` writes is computed here
+        method.build(problem, ball, rounds=3, seed=0, **options).run(stream)
+
+    def learn_in_steps(data: Any) -> None:
+        learner = fastfw.MORGFW(problem, ball, rounds=2, sub_batch_size=2, engine="steps")
+        learner.observe(data)
+        play = fastfw.FTPL().on(ball, rounds=2, dtype=data.dtype)
+        play.observe(np.asarray(play.play()))
 
     steps: list[tuple[str, Callable[[], None]]] = []
     for dtype in (np.float64, np.float32):
         name = np.dtype(dtype).name
-        data = fastfw.Dataset(X.astype(dtype), y)
-        steps.append((f"comparator, {name}", partial(find_best, data)))
+        dense = fastfw.Dataset(X.astype(dtype), y)
+        steps.append((f"comparator, {name}", partial(find_best, dense)))
         for method in METHODS:
-            steps.append((f"{method.label}, {name}", partial(learn, data, method)))
+            steps.append((f"{method.label}, {name}", partial(learn, dense, method)))
+            if method.meta:
+                # Whole batches that are mostly zeros go another way than dense ones.
+                sparse = fastfw.Dataset((X * (X > 0.8)).astype(dtype), y)
+                for data in (dense, sparse):
+                    whole = partial(learn, data, method, sub_batch_size=None)
+                    steps.append((f"{method.label}, whole batches, {name}", whole))
+        steps.append((f"steps engine, {name}", partial(learn_in_steps, dense)))
     for done, (what, step) in enumerate(steps):
         if progress is not None:
             progress(done, len(steps), what)

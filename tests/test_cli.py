@@ -17,9 +17,10 @@ import numpy as np
 import pytest
 
 import fastfw as fw
-from fastfw import _files
+from fastfw import _files, _info
+from fastfw._info import cache_state
 from fastfw.cli import main
-from fastfw.experiments import comparison
+from fastfw.experiments import METHODS, comparison
 
 FILES = ["regret.csv", "regret.png", "summary.csv"]
 SMALL = ["--rounds", "4", "--batch-size", "3", "--radius", "2", "--trials", "2"]
@@ -527,6 +528,23 @@ def test_warmup_compiles_or_says_why_not(capsys):
     assert main(["warmup"]) == 0
     again = capsys.readouterr().out
     assert ("compiled 0 kernel variants" in again) or ("nothing cached" in again)
+
+
+def test_warmup_leaves_nothing_for_runs_to_compile(tmp_path, blobs, capsys):
+    assert main(["warmup"]) == 0
+    before = cache_state()
+    if before.folder is None or not before.writable:
+        pytest.skip("nothing is cached here")
+    missing = [name for name, kernel in _info._kernels().items() if not _info._variants(kernel)]
+    assert set(missing) <= {"fastfw.kernels.l1.dual_norm"}  # which no run uses
+    arguments = ["compare", "--data", blobs, "--out", str(tmp_path), *SMALL]
+    for setting in ("stochastic", "adversarial"):
+        for dtype in ("float64", "float32"):
+            for rows in ("2", "all"):
+                options = ["--setting", setting, "--dtype", dtype, "--sub-batch-size", rows]
+                methods = ",".join(method.name for method in METHODS)
+                assert main([*arguments, *options, "--methods", methods]) == 0
+    assert cache_state().variants == before.variants
 
 
 def test_results_stay_in_their_folder(tmp_path, blobs, monkeypatch, capsys):
