@@ -250,7 +250,8 @@ def compare_network(
 def _rounds(method: str, N: int, B: int, n: int, constants: tuple[Any, ...]) -> int:
     """Return the rounds that cost as much as N rounds of ORGFW, or the iterations."""
     if method in _OFFLINE:
-        return _affordable(2 * B * N, n, *constants[1:])
+        q, b = constants[1:]
+        return _affordable(2 * B * N, n, q, b)
     if method in ("ofw", "oaw"):
         return math.ceil(2 * N**0.5)
     return N if method == "orgfw" else 2 * N
