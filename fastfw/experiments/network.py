@@ -253,7 +253,7 @@ def _rounds(method: str, N: int, B: int, n: int, constants: tuple[Any, ...]) -> 
         q, b = constants[1:]
         return _affordable(2 * B * N, n, q, b)
     if method in ("ofw", "oaw"):
-        return math.ceil(2 * N**0.5)
+        return math.ceil(2.0 * math.sqrt(N))
     return N if method == "orgfw" else 2 * N
 
 
