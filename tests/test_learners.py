@@ -862,3 +862,43 @@ def test_learners_can_be_copied(engine):
     found = twin.run(batches[10:])
     assert same(found.decision, wanted.decision)
     assert same(found.average, wanted.average)
+
+
+EVERY = {
+    fw.ORGFW: {},
+    fw.OSFW: {},
+    fw.OFW: {},
+    fw.OAW: {},
+    fw.RegularizedOFW: {},
+    fw.MORGFW: {"rounds": 12, "inner_steps": 3, "sub_batch_size": 2},
+    fw.MetaFrankWolfe: {"inner_steps": 3},
+}
+
+
+@pytest.mark.parametrize("learner_class", EVERY, ids=lambda learner_class: learner_class.__name__)
+@pytest.mark.parametrize("form", ["streams", "pairs"])
+@engines
+def test_shallow_copies_are_independent(learner_class, form, engine, tmp_path):
+    batches = list(make_stream(rounds=12))
+    if form == "pairs":
+        batches = [(batch.X.copy(), batch.y.copy()) for batch in batches]
+    fresh = copy.copy(learner_class(*problem_and_ball(), engine=engine, **EVERY[learner_class]))
+    learner = learner_class(*problem_and_ball(), engine=engine, **EVERY[learner_class])
+    learner.run(batches[:5])
+    before = snapshot(learner, tmp_path / "learner.npz")
+    twin, third = copy.copy(learner), copy.copy(learner)
+    assert type(twin) is learner_class
+    assert snapshot(twin, tmp_path / "learner.npz") == before
+    for batch in reversed(batches[5:]):
+        twin.observe(batch)
+    assert snapshot(learner, tmp_path / "learner.npz") == before
+    wanted, found = learner.run(batches[5:]), third.run(batches[5:])
+    assert same(found.losses, wanted.losses)
+    assert same(found.decision, wanted.decision)
+    assert same(found.average, wanted.average)
+    assert found.gradient_evaluations == wanted.gradient_evaluations
+    assert same(fresh.run(batches).decision, wanted.decision)
+    assert twin._schedules is not learner._schedules
+    for name, value in vars(twin._engine).items():
+        owner = getattr(value, "__self__", value)
+        assert owner is not learner, name

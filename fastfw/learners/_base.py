@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from os import PathLike
+from types import MethodType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -326,6 +329,19 @@ class OnlineLearner(ABC):
             If it cannot be read.
         """
         return _files.load(cls, path, problem=problem, set=set, schedules=schedules)
+
+    def __copy__(self: Self) -> Self:
+        """Return an independent learner in the same state; problem and set are shared."""
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._schedules = dict(self._schedules)
+        if self._engine is not None:
+            other._engine = self._engine.copy()
+            # Engines call methods of their learner, which must be those of the new one.
+            for name, value in vars(other._engine).items():
+                if value is self or isinstance(value, MethodType | partial):
+                    setattr(other._engine, name, copy.deepcopy(value, {id(self): other}))
+        return other
 
     def __repr__(self) -> str:
         return (

@@ -207,6 +207,8 @@ class FusedMeta:
             setattr(other, name, own.copy())
         other.sums = _aligned(self.sums.shape, self.sums.dtype)
         other.sums[...] = self.sums
+        shape, dtype = self._start.shape, self._start.dtype
+        other._space = _aligned(shape, dtype), _aligned(shape, dtype)
         return other
 
     def decision(self) -> FloatArray:
