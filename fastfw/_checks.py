@@ -22,6 +22,7 @@ __all__ = [
     "IndexArray",
     "batch_parts",
     "features",
+    "fewer_classes_than_rows",
     "float_dtype",
     "fraction",
     "labels",
@@ -218,6 +219,25 @@ def labels(
             f"labels must be 0, ..., {n_classes - 1}"
         )
     return canonical
+
+
+def fewer_classes_than_rows(y: IndexArray, name: str = "y") -> None:
+    """Refuse canonical labels of which the largest is not below their number.
+
+    Parameters have a row for each class number, used or not: one stray label makes them enormous.
+
+    Raises
+    ------
+    ValueError
+        Naming the largest label and where it is.
+    """
+    i = int(np.argmax(y))
+    if y[i] >= len(y):
+        raise ValueError(
+            f"{name}[{i}] is {y[i]}, but {name} has {len(y)} labels, {len(np.unique(y))} of them "
+            "distinct; class numbers must be 0, 1, ... without gaps: "
+            f"classes, {name} = np.unique({name}, return_inverse=True)"
+        )
 
 
 def batch_parts(batch: object) -> tuple[Any, Any]:

@@ -33,6 +33,9 @@ Array = npt.NDArray[np.float64]
 Objective = Callable[[Array], tuple[float, Array]]
 
 
+_PRECISION = float(np.finfo(float).eps)
+
+
 class Point(NamedTuple):
     """A feasible point with everything that is known about it."""
 
@@ -98,7 +101,7 @@ def descend(
     lowest, idle = start.value, 0
     for iteration in range(limits.iterations + 1):
         if limits.reached(point):
-            if polish == 0:
+            if polish == 0 or point.gap <= _PRECISION * abs(point.value):  # nothing to gain
                 return Outcome(best, iteration, "converged")
             polish -= 1
         if iteration == limits.iterations:

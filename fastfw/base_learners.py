@@ -230,7 +230,7 @@ class FTPL(BaseLearner):
     ----------
     scale : float
         c > 0. It has the unit of one over a direction: theory's value for directions of l1 norm at
-        most A and losses of magnitude at most R on a set of l1 diameter D is √(D / (R A)).
+        most A and losses within a range of W on a set of l1 diameter D is √(D / (2 W A)).
     noise : {"uniform", "gaussian", "exponential", "gumbel"}
         Distribution of the independent entries of n_t: uniform on [-1/2, 1/2), standard gaussian,
         one-sided standard exponential, standard Gumbel.
@@ -246,7 +246,7 @@ class FTPL(BaseLearner):
     -----
     One call of the oracle per round and no projection. Noise is a pure function of
     (seed, round, k, entry), see `perturbation`. In expectation over uniform noise the regret is at
-    most (c R A + D / c) √T.
+    most (c W A + D / (2 c)) √T; see `fastfw.theory.ftpl_regret_bound`.
 
     References
     ----------

@@ -1,8 +1,8 @@
 """The command line: ``fastfw compare | info | warmup``.
 
 Exit codes: 0 done; 1 the work failed; 2 the input cannot be used (one line on stderr says why);
-130 interrupted. Only what a command needs is imported, and only once its arguments are known to be
-fit: help and error messages come at once.
+130 interrupted, 143 terminated. Only what a command needs is imported, and only once its arguments
+are known to be fit: help and error messages come at once.
 """
 
 import argparse
@@ -11,12 +11,15 @@ import io
 import math
 import os
 import shutil
+import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
+from types import FrameType
 from typing import Any, NoReturn, TextIO
 
 from fastfw.experiments._files import prepare_folder, remove_empty
@@ -100,6 +103,13 @@ def _positive(text: str) -> float:
     if not (math.isfinite(number) and number > 0):
         raise argparse.ArgumentTypeError(f"{text!r} given, a finite number above 0 wanted")
     return number
+
+
+def _folder(text: str) -> str:
+    """Take the name of a folder, which an empty one is not."""
+    if not text:
+        raise argparse.ArgumentTypeError("'' given, a folder wanted; the working folder is '.'")
+    return text
 
 
 def _one_of(candidates: Sequence[str]) -> Callable[[str], str]:
@@ -208,6 +218,7 @@ def _add_compare(commands: Any) -> None:
     option(
         "--root",
         metavar="DIR",
+        type=_folder,
         help="folder of the data sets, in place of FASTFW_DATA",
         default=None,
     )
@@ -304,6 +315,7 @@ def _add_compare(commands: Any) -> None:
     option(
         "--out",
         metavar="DIR",
+        type=_folder,
         default="fastfw-compare",
         help="folder for the three files, made if missing; files of these names are replaced",
     )
@@ -380,22 +392,30 @@ def _compare(options: argparse.Namespace) -> int:
                 caution = method.caution(race.setting)
                 if caution is not None:
                     _say(f"note: {caution}")
-            result = comparison.run(race, progress=progress)
+            try:
+                result = comparison.run(race, progress=progress)
+            except FloatingPointError as error:  # features too large or too small
+                raise UsageError(str(error)) from error
             if progress is not None:
                 progress(race.steps, race.steps, "picture")
             for outcome in result.methods:
                 if outcome.no_bound:
                     _say(f"note: {outcome.no_bound}")
             figure = plots.regret_figure(result)
-        print(report.format_table(result), flush=True)
+        table = report.format_table(result)
         folder = Path(options.out)
-        report.write_regret_csv(result, folder / FILES[0])
-        report.write_summary_csv(result, folder / FILES[1])
-        plots.write_regret_png(figure, folder / FILES[2])
+        # Before the table: whoever reads it may have left.
+        try:
+            report.write_regret_csv(result, folder / FILES[0])
+            report.write_summary_csv(result, folder / FILES[1])
+            plots.write_regret_png(figure, folder / FILES[2])
+        except OSError:
+            _print(table)  # so that the work is not lost
+            raise
     except BaseException:
         remove_empty(made)
         raise
-    print(f"files: {', '.join(str(folder / name) for name in FILES)}")
+    _print(f"{table}\nfiles: {', '.join(str(folder / name) for name in FILES)}")
     return 0
 
 
@@ -480,7 +500,7 @@ def _info(options: argparse.Namespace) -> int:
     facts = describe()
     width = max(len(name) for name, _ in facts)
     for name, value in facts:
-        print(f"{name:<{width}}  {value}")
+        _print(f"{name:<{width}}  {value}")
     return 0
 
 
@@ -495,11 +515,11 @@ def _warmup(options: argparse.Namespace) -> int:
     after = cache_state()
     seconds = time.perf_counter() - begun
     if after.folder is None:
-        print(f"nothing cached: {after.reason} ({seconds:.1f} s)")
+        _print(f"nothing cached: {after.reason} ({seconds:.1f} s)")
         return 0
     added = after.variants - before.variants
-    print(f"compiled {added} kernel variants, {after.variants} in the cache, in {seconds:.1f} s")
-    print(f"cache: {after}")
+    _print(f"compiled {added} kernel variants, {after.variants} in the cache, in {seconds:.1f} s")
+    _print(f"cache: {after}")
     return 0
 
 
@@ -512,12 +532,62 @@ _RUN = {"compare": _compare, "info": _info, "warmup": _warmup}
 def _say(message: str) -> None:
     """Print one line on stderr, above a progress bar if there is one."""
     line = f"fastfw: {' '.join(message.split())}"
-    if "tqdm" in sys.modules and sys.stderr.isatty():
-        from tqdm import tqdm
+    with contextlib.suppress(OSError):  # nobody is left to tell
+        if "tqdm" in sys.modules and sys.stderr.isatty():
+            from tqdm import tqdm
 
-        tqdm.write(line, file=sys.stderr)
-    else:
-        print(line, file=sys.stderr)
+            tqdm.write(line, file=sys.stderr)
+        else:
+            print(line, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def _open_streams() -> Iterator[None]:
+    """Stand in for standard streams that are closed, which Python shows as None."""
+    with contextlib.ExitStack() as stack:
+        for name, redirect in (
+            ("stdout", contextlib.redirect_stdout),
+            ("stderr", contextlib.redirect_stderr),
+        ):
+            if getattr(sys, name) is None:
+                nowhere = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
+                stack.enter_context(redirect(nowhere))
+        yield
+
+
+@contextlib.contextmanager
+def _tidy_termination() -> Iterator[None]:
+    """Let SIGTERM end the process as an exception does, so that empty folders are removed."""
+
+    def end(number: int, frame: FrameType | None) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _silence_stdout() -> None:
+    """Let what is left in the buffer of a broken stdout go nowhere when Python flushes at exit."""
+    with contextlib.suppress(OSError, ValueError):  # a stream without a descriptor
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _print(text: str = "", end: str = "\n") -> None:
+    """Print on stdout at once; an error says that it is stdout's."""
+    try:
+        print(text, end=end, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _silence_stdout()
+        raise OSError(f"standard output: {error.strerror or error}") from error
 
 
 def _show_warning(
@@ -553,23 +623,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         The exit code: 0 done, 1 the work failed, 2 the input cannot be used, 130 interrupted.
     """
+    with _open_streams(), _tidy_termination():
+        return _main(sys.argv[1:] if arguments is None else arguments)
+
+
+def _main(arguments: Sequence[str]) -> int:
+    """Run the command line, with streams that are there."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names that the terminal cannot show
     try:
-        options = _parse(sys.argv[1:] if arguments is None else arguments)
+        try:
+            options = _parse(arguments)
+        except SystemExit:  # after --help
+            _print(end="")
+            raise
         if options.version:
             import fastfw
 
-            print(f"fastfw {fastfw.__version__}")
+            _print(f"fastfw {fastfw.__version__}")
             return 0
         if options.command is None:
             _parser().print_help()
+            _print(end="")
             return 0
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            code = _RUN[options.command](options)
-        sys.stdout.flush()
-        return code
+            return _RUN[options.command](options)
     except UsageError as error:
         _say(f"error: {error}")
         return 2
@@ -577,11 +656,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say("interrupted")
         return 130
     except BrokenPipeError:
-        # The reader has seen enough. Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence_stdout()  # the reader has seen enough
         return 1
     except (OSError, MemoryError, FloatingPointError) as error:
         _say(f"error: {error or type(error).__name__}")
+        try:
+            sys.stdout.flush()
+        except OSError:  # which may be the error itself
+            _silence_stdout()
         return 1
 
 

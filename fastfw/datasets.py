@@ -23,7 +23,14 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, IndexArray, features, float_dtype, labels
+from fastfw._checks import (
+    FloatArray,
+    IndexArray,
+    features,
+    fewer_classes_than_rows,
+    float_dtype,
+    labels,
+)
 
 __all__ = ["NAMES", "Split", "load"]
 
@@ -398,6 +405,8 @@ def _load_npz(path: Path, dtype: np.dtype[Any]) -> Split:
             # Taken out, so that an array that has to be converted does not outlive its copy.
             rows = features(arrays.pop(X), name=X, n_features=width, dtype=dtype)
             classes = labels(arrays.pop(y), name=y, n_samples=len(rows))
+            if y == "y":  # the test part may be small
+                fewer_classes_than_rows(classes)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path}: {error}") from None
         # Nobody else holds this memory; what a caller does with it is the caller's affair.

@@ -130,7 +130,8 @@ def best_fixed_decision(
     TypeError, ValueError
         If an argument cannot be used; the message names it.
     FloatingPointError
-        If the loss or its gradient is not finite at the start.
+        If the loss or its gradient is not finite at the start, or if the squares of all features
+        vanish in float64.
 
     Notes
     -----
@@ -232,6 +233,7 @@ def _solve_faces(
             stage = _relative(limits, 1e-2, at_zero)._replace(iterations=50)
             x = _solver.descend(evaluate, newton, point, stage).point.x
     final = _relative(limits, tol, at_zero)
+    _check_squares(data.X, final, at_zero)
     outcome = _solver.descend(evaluate, newton, point, final, polish=1)
     if outcome.reason in ("model", "stalled"):
         done = outcome.iterations
@@ -297,6 +299,16 @@ def _finite(start: Point) -> Point:
             "look for overflow, as from very large features, and scale them"
         )
     return start
+
+
+def _check_squares(X: npt.NDArray[Any], limits: Limits, start: Point) -> None:
+    """Refuse features whose squares vanish, where the solution is not already at the start."""
+    largest = float(np.abs(X).max())
+    if not limits.reached(start) and largest < np.sqrt(np.finfo(float).tiny):
+        raise FloatingPointError(
+            f"X: its largest entry is {largest:.3g}, whose square vanishes in float64: rescale X, "
+            "and divide the radius by the same factor"
+        )
 
 
 def _inside(x: Array, radius: float) -> Array:

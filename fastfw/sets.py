@@ -111,7 +111,8 @@ class RowL1Ball:
     Raises
     ------
     TypeError, ValueError
-        If `shape` is not a pair of positive integers or `radius` not a finite positive number.
+        If `shape` is not a pair of positive integers or `radius` not a finite positive number, or
+        if it is so small that it is subnormal.
 
     Examples
     --------
@@ -139,11 +140,16 @@ class RowL1Ball:
             ) from None
         self._shape = (positive_int(n_rows, "shape[0]"), positive_int(n_columns, "shape[1]"))
         self._radius = positive_float(radius, "radius")
+        least = float(np.finfo(np.float64).tiny)
+        if self._radius < least:
+            raise ValueError(
+                f"radius must be at least {least:.3g}, below which numbers lose their digits, but "
+                f"it is {self._radius:.3g}; multiply the radius by a factor and divide X by it"
+            )
         if ties not in TIES:
             raise ValueError(f"ties must be one of {TIES}, but it is {ties!r}")
         self._ties = ties
         self._seed = checked_seed(seed)
-        # spelt out: SeedSequence is slow to make for sets that do not draw
         words = np.random.SeedSequence(self._seed) if ties == "random" else None
         self._key = np.uint64(0 if words is None else words.generate_state(1, np.uint64)[0])
 

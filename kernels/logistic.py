@@ -12,6 +12,7 @@ from ._jit import kernel
 from ._tiles import GROUP
 from .products import backward, forward, padded
 from .softmax import log_loss, residual, softmax
+from .sparse import few, sparse_forward, support
 
 #: Where the logits at the previous point come from.
 NO_PREVIOUS, ONE_VERTEX_BACK, DENSE_PREVIOUS = 0, 1, 2
@@ -33,7 +34,7 @@ def sample_losses(A, y, rows, u, s, out):
     """out[k] = log Σ_c exp(z_c) - z_y for z = s u A[rows[k]]."""
     n_classes = u.shape[0]
     length = block_length(A.shape[1], u.itemsize)
-    Z = np.empty((n_classes, length), u.dtype)
+    Z = np.zeros((n_classes, length), u.dtype)
     P = np.empty((n_classes, length), u.dtype)
     m = np.empty(length, u.dtype)
     total = np.empty(length, u.dtype)
@@ -64,11 +65,18 @@ def recursive_gradient(
     one multiply-add per class (no second product). With ``DENSE_PREVIOUS``, x' = u_previous.
     With ``NO_PREVIOUS``, beta is not used. The loss is the sum over the batch, in float64.
     The rows `upcoming`, those of the next batch, are fetched while the last block is worked on.
+
+    While u has few nonzero entries its logits are computed from these alone. Features that are
+    not finite then need not show in the loss, but they always do in G.
     """
     n_classes = u.shape[0]
     real = u.dtype.type
     length = block_length(A.shape[1], u.itemsize)
-    Z = np.empty((n_classes, length), u.dtype)
+    places = np.empty((n_classes, A.shape[1] + 1), np.uintp)
+    counts = np.empty(n_classes, np.intp)
+    support(u, A.shape[1], places, counts)
+    sparse = few(counts.sum(), u, A.shape[1])
+    Z = np.zeros((n_classes, length), u.dtype)
     P = np.empty((n_classes, length), u.dtype)
     R = np.empty((n_classes, length), u.dtype)
     m = np.empty(length, u.dtype)
@@ -83,7 +91,10 @@ def recursive_gradient(
         following = rows[start + length : start + 2 * length]
         ahead = following if following.shape[0] > 0 else upcoming
         n = block.shape[0]
-        forward(A, block, u, Z, ahead)
+        if sparse:
+            sparse_forward(A, block, u, places, counts, Z)
+        else:
+            forward(A, block, u, Z, ahead)
         for c in range(n_classes):
             for i in range(length):
                 Z[c, i] *= scale
@@ -100,7 +111,7 @@ def recursive_gradient(
                 forward(A, block, u_previous, Z, ahead[:0])
             softmax(Z, P, m, total)
             residual(P, total, y, block, n, -beta, R, True)
-        backward(A, block, R, G, ahead, False)
+        backward(A, block, R, G, ahead, sparse)
     return loss
 
 

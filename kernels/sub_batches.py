@@ -10,9 +10,9 @@ from ._tiles import GROUP, WIDEST
 from .counter import NOISE, draw_rows, key
 from .l1 import LARGEST_LAZY_STEP, SMALLEST_SCALE
 from .meta import answer, blocks
-from .points import few, sparse_forward, support
 from .products import backward, forward, padded
 from .softmax import softmax
+from .sparse import few, sparse_forward, support
 
 #: Samples of sub-batches that are multiplied with the same point.
 TOGETHER = 8
@@ -150,7 +150,7 @@ def _inner_logits(
             at += 1
         low, stop = q * width, (q + n) * width
         block = samples[low:stop]
-        if few(counts.sum(), n_classes, A.shape[1]):
+        if few(counts.sum(), u, A.shape[1]):
             sparse_forward(A, block, u, places, counts, Z)
         else:
             forward(A, block, u, Z, block[:0])

@@ -86,6 +86,19 @@ def test_compare_prints_a_table_and_writes_three_files(tmp_path, blobs, capsys):
     assert (out / "regret.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_compare_with_one_trial_of_one_round(tmp_path, blobs, capsys):
+    arguments = ["compare", "--data", blobs, "--out", str(tmp_path), "--radius", "0.01"]
+    assert main([*arguments, "--rounds", "1", "--trials", "1", "--batch-size", "7"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "1 trial of 1 round, batches of 7" in lines[1]
+    with (tmp_path / "summary.csv").open(newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    shown = [line.split()[1] for line in lines if line.startswith(("ORGFW ", "OSFW "))]
+    assert len(shown) == len(rows) == 2
+    for text, row in zip(shown, rows, strict=True):
+        assert float(text) == pytest.approx(float(row["regret"]), rel=1e-3)
+
+
 def test_compare_repeats_itself(tmp_path, blobs, capsys):
     curves = []
     for name in ("a", "b"):
@@ -240,6 +253,10 @@ def test_compare_shows_warnings_in_one_line(tmp_path, blobs, capsys, monkeypatch
         (["--radius", "inf"], "--radius"),
         (["--radius", "0"], "--radius"),
         (["--radius=-1"], "--radius"),
+        (["--radius", "1e-310"], "radius must be at least 2.23e-308"),
+        (["--out", ""], "--out: '' given, a folder wanted"),
+        (["--out="], "--out: '' given, a folder wanted"),
+        (["--root", ""], "--root: '' given, a folder wanted"),
         (["--setting", "stochastik"], "did you mean 'stochastic'"),
         (["--methods", "ogrfw"], "unknown method 'ogrfw'; did you mean 'orgfw'"),
         (["--methods", "orgfw,"], "empty name"),
@@ -302,6 +319,10 @@ def bad_npz(kind, path):
             np.savez(path, X=X, y=y[:3])
         case "one class":
             np.savez(path, X=X, y=np.zeros(4, dtype=int))
+        case "stray label":
+            np.savez(path, X=X, y=[0, 1, 10**12, 1])
+        case "label beyond the rows":
+            np.savez(path, X=X, y=[0, 1, 0, 4])
         case "folder":
             path.mkdir()
 
@@ -318,6 +339,8 @@ def bad_npz(kind, path):
         ("float labels", "y"),
         ("lengths", "y"),
         ("one class", "two classes"),
+        ("stray label", "y[2] is 1000000000000, but y has 4 labels, 3 of them distinct; "),
+        ("label beyond the rows", "classes, y = np.unique(y, return_inverse=True)"),
         ("folder", "bad.npz"),
     ],
 )
@@ -327,6 +350,17 @@ def test_bad_files_are_refused(tmp_path, capsys, kind, message):
     arguments = ["compare", "--data", str(path), "--out", str(tmp_path / "o")]
     assert message in refused(capsys, arguments)
     assert os.listdir(tmp_path) == ["bad.npz"]
+
+
+def test_features_that_are_too_small_are_refused(tmp_path, blobs, capsys):
+    with np.load(blobs) as arrays:
+        np.savez(tmp_path / "small.npz", X=arrays["X"] * 1e-200, y=arrays["y"])
+    arguments = ["compare", "--data", str(tmp_path / "small.npz"), "--out", str(tmp_path / "o")]
+    assert main([*arguments, *SMALL]) == 0  # zero is the best, to rounding
+    capsys.readouterr()
+    arguments[-1] = str(tmp_path / "p")
+    assert "X: its largest" in refused(capsys, [*arguments, *SMALL, "--radius", "1e200"])
+    assert sorted(os.listdir(tmp_path)) == ["o", "small.npz"]
 
 
 @pytest.mark.parametrize("zipped", [False, True])
@@ -428,6 +462,98 @@ def test_a_failing_write_is_one_line_and_leaves_nothing(tmp_path, blobs, capsys,
     assert err.startswith("fastfw: error: ")
     assert "No space left on device" in err
     assert err.count("\n") == 1
+    assert os.listdir(tmp_path) == []
+
+
+# --- streams that are broken or closed ------------------------------------------------------------
+
+
+def run_shell(command, cwd):
+    """Run a line of shell in which "$FASTFW" is the command."""
+    return subprocess.run(
+        ["/bin/sh", "-c", command.replace("fastfw", f'"{sys.executable}" -m fastfw')],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+shell = pytest.mark.skipif(os.name == "nt", reason="the redirections are those of POSIX")
+full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+
+
+@shell
+@pytest.mark.parametrize(
+    ("redirected", "code"),
+    [
+        (">&-", 0),
+        ("2>&-", 0),
+        (">&- 2>&-", 0),
+        ("<&- >&- 2>&-", 0),
+        ("2>/dev/full", 0),
+        pytest.param(">/dev/full", 1, marks=full),
+    ],
+)
+def test_files_are_written_whatever_happens_to_the_streams(tmp_path, blobs, redirected, code):
+    options = " ".join(["--data", blobs, *SMALL, "--methods", "orgfw,osfw"])
+    done = run_shell(f"fastfw compare {options} {redirected}", tmp_path)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    if code == 0:
+        assert done.stderr == ""
+    else:
+        assert done.stderr.startswith("fastfw: error: standard output: ")
+        assert done.stderr.count("\n") == 1
+    assert ("files: " in done.stdout) == (">&-" not in redirected.split() and code == 0)
+    assert sorted(os.listdir(tmp_path / "fastfw-compare")) == FILES
+
+
+@shell
+def test_files_are_written_though_the_reader_has_left(tmp_path, blobs):
+    options = " ".join(["--data", blobs, *SMALL])
+    done = run_shell(f"fastfw compare {options} | true", tmp_path)
+    assert done.stderr == ""
+    assert sorted(os.listdir(tmp_path / "fastfw-compare")) == FILES
+
+
+@shell
+def test_errors_never_go_to_stdout(tmp_path):
+    for command in ("fastfw --bogus 2>&-", "fastfw compare --radius nan 2>&-"):
+        done = run_shell(command, tmp_path)
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
+    done = run_shell("fastfw --bogus >&-", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+
+
+@shell
+@pytest.mark.parametrize("command", ["--help", "--version", "", "info"])
+def test_short_commands_with_broken_streams(tmp_path, command):
+    done = run_shell(f"fastfw {command} >&-", tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    if os.path.exists("/dev/full"):
+        done = run_shell(f"fastfw {command} >/dev/full", tmp_path)
+        assert done.returncode == 1
+        assert done.stderr.startswith("fastfw: error: standard output: ")
+        assert done.stderr.count("\n") == 1
+
+
+@shell
+def test_terminated(tmp_path, blobs):
+    program = (
+        "import os, signal, sys\n"
+        "from fastfw.experiments import comparison\n"
+        "from fastfw.cli import main\n"
+        "comparison.run = lambda *a, **k: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    done = run_python(
+        "-c", program, "compare", "--data", blobs, "--out", "results", *SMALL, cwd=tmp_path
+    )
+    assert done.returncode == 128 + signal.SIGTERM
+    assert done.stderr == ""
     assert os.listdir(tmp_path) == []
 
 

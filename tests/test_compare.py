@@ -25,7 +25,7 @@ from fastfw.experiments import (
 )
 from fastfw.experiments import report as report_module
 from fastfw.experiments._files import prepare_folder, remove_empty
-from fastfw.experiments.comparison import standard_error
+from fastfw.experiments.comparison import prepare, standard_error
 from fastfw.experiments.methods import default_methods, find_methods
 from fastfw.experiments.presets import default_preset
 from fastfw.experiments.report import REGRET_COLUMNS, SUMMARY_COLUMNS
@@ -284,6 +284,16 @@ def test_progress_counts_every_step(data):
 def test_bad_arguments_are_named(data, options, error, message):
     with pytest.raises(error, match=message):
         compare(data, **options)
+
+
+@pytest.mark.parametrize("stray", [50, 99_999, 10**12])
+@pytest.mark.parametrize("form", [tuple, lambda pair: fw.Dataset(*pair)])
+def test_stray_labels_are_refused(stray, form):
+    y = np.arange(50) % 3
+    y[7] = stray
+    message = rf"y\[7\] is {stray}, but y has 50 labels, 4 of them distinct; .*np\.unique\(y, ret"
+    with pytest.raises(ValueError, match=message):
+        prepare(form((np.ones((50, 2)), y)))
 
 
 def test_one_class_is_refused():

@@ -369,7 +369,7 @@ def test_a_direction_that_overflows(method, engine, drift, tmp_path, monkeypatch
     X[:, column] = 1.7e308
     path = tmp_path / "l"
     shown = learner.play().tobytes(), learner.average.tobytes()
-    with pytest.raises(FloatingPointError, match=r"round 6: .* as before this round"), quiet():
+    with pytest.raises(FloatingPointError, match=r"round 6: "), quiet():
         learner.observe((X, [0, 0, 0]))
     assert (learner.play().tobytes(), learner.average.tobytes()) == shown
     if drift == 64.0:

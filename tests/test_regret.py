@@ -508,3 +508,25 @@ def test_suboptimality():
     for initial in (0.5, 0.1, np.nan):
         with pytest.raises(ValueError, match="initial"):
             fw.suboptimality(1.0, best, initial)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize(("size", "radius"), [(1e-200, 2.0), (1e-310, 2.0), (1.0, 2.3e-308)])
+def test_tiny_features_or_radii(reduction, size, radius):
+    """Every decision is as good as zero, to rounding, and is proved to be."""
+    X, y = np.random.default_rng(0).normal(size=(30, 5)) * size, np.arange(30) % 3
+    problem, ball = fw.SoftmaxRegression(5, 3, reduction), fw.RowL1Ball((3, 5), radius)
+    best = fw.best_fixed_decision(problem, ball, X, y)
+    assert best.value == pytest.approx(np.log(3) * problem.weight(30) * 30, rel=1e-14)
+    assert 0.0 <= best.gap < 1e-190
+    assert ball.contains(best.decision)
+
+
+@pytest.mark.parametrize("size", [1e-155, 1e-200, 1e-300])
+def test_features_whose_squares_vanish_are_named(size):
+    X, y = np.random.default_rng(0).normal(size=(30, 5)) * size, np.arange(30) % 3
+    problem, ball = fw.SoftmaxRegression(5, 3), fw.RowL1Ball((3, 5), 1.0 / size)
+    with pytest.raises(FloatingPointError, match=r"^X: .* rescale X, and divide the radius"):
+        fw.best_fixed_decision(problem, ball, X, y)
+    best = fw.best_fixed_decision(problem, fw.RowL1Ball((3, 5), 1.0), X / size, y)
+    assert best.gap <= 1e-6 * best.value

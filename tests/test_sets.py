@@ -133,6 +133,13 @@ def test_single_precision_arithmetic_stays_single():
 # --- projection -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("radius", [1e-310, 5e-324, 2.2e-308])
+def test_subnormal_radii_are_refused(radius):
+    with pytest.raises(ValueError, match=r"radius must be at least 2\.23e-308, .* but it is "):
+        fw.RowL1Ball((2, 3), radius)
+    assert fw.RowL1Ball((2, 3), 2.3e-308).radius == 2.3e-308
+
+
 def exact_projection(row, radius):
     """The projection in rational numbers: shrink to the threshold of the longest prefix."""
     row, radius = [Fraction(float(z)) for z in row], Fraction(radius)

@@ -71,25 +71,25 @@ class Perturbed:
     draws are left out.
     """
 
-    params = (["uniform", "gaussian", "exponential", "gumbel"], list(work.DTYPES))
-    param_names = ("noise", "dtype")
+    params = (["uniform", "gaussian", "exponential", "gumbel"],)
+    param_names = ("noise",)
     timeout = 300
 
-    def setup(self, noise, dtype):
+    def setup(self, noise):
         _, d, n_classes, _, self.radius = work.SHAPES["mnist"]
         self.kind = self.params[0].index(noise)
         self.noise = np.empty(n_classes * d)
         rng = np.random.default_rng(1)
         shape = (20, n_classes, d)
-        self.none = np.zeros(shape, dtype)
-        self.grown = rng.standard_normal(shape, np.float32).astype(dtype)
+        self.none = np.zeros(shape)
+        self.grown = rng.standard_normal(shape)
         self.grown *= rng.random(shape) < 0.2
         self.index = np.zeros(shape[:2], np.intp)
         self.value = np.zeros(shape[:2])
         self.t = 0
         for name in dir(self):
             if name.startswith("time_"):
-                getattr(self, name)(noise, dtype)
+                getattr(self, name)(noise)
 
     def answers(self, sums):
         """Answers of the next round."""
@@ -99,13 +99,13 @@ class Perturbed:
             *(self.radius, True, self.index, self.value),
         )
 
-    def time_draw(self, noise, dtype):
+    def time_draw(self, noise):
         ftpl.draw(self.kind, np.uint64(1), 1, 1, self.noise)
 
-    def time_answers_at_first(self, noise, dtype):
+    def time_answers_at_first(self, noise):
         self.answers(self.none)
 
-    def time_answers_of_grown_sums(self, noise, dtype):
+    def time_answers_of_grown_sums(self, noise):
         self.answers(self.grown)
 
 

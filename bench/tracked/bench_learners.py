@@ -1,8 +1,6 @@
-"""Learners: whole runs in compiled code, single observations from Python, memory, results."""
+"""Learners: runs in compiled code, single observations from Python, memory, results."""
 
 import numpy as np
-
-import fastfw as fw
 
 from . import work
 
@@ -15,13 +13,11 @@ class Learner:
     params = (["ORGFW", "OSFW"], list(work.SHAPES), list(work.DTYPES))
     param_names = ("method", "shape", "dtype")
     timeout = 300
+    rounds = ROUNDS
 
     def setup(self, method, shape, dtype):
-        problem, ball = work.problem_and_ball(shape)
-        self.learner = getattr(fw, method)(
-            problem, ball, step=fw.power_schedule(1.0, 1.0), momentum=fw.power_schedule(1.0, 2 / 3)
-        )
-        self.stream = work.stream(shape, dtype, ROUNDS, seed=1)
+        self.learner = work.learner(method, shape)
+        self.stream = work.stream(shape, dtype, self.rounds, seed=1)
         self.batches = list(self.stream)
         self.learner.run(work.stream(shape, dtype, 20))
         self.learner.observe(self.batches[0])
@@ -30,6 +26,10 @@ class Learner:
 class Run(Learner):
     def time_run_50_rounds(self, method, shape, dtype):
         self.learner.run(self.stream)
+
+
+class Memory(Learner):
+    params = (["ORGFW"], ["mnist"], list(work.DTYPES))
 
     def peakmem_run(self, method, shape, dtype):
         self.learner.run(self.stream)
@@ -40,14 +40,39 @@ class Observe(Learner):
         for batch in self.batches:
             self.learner.observe(batch)
 
-    def time_play(self, method, shape, dtype):
-        self.learner.play()
+
+class Others(Learner):
+    """The methods whose rounds are longer, from round 22 on.
+
+    Those of OFW and OAW grow, so that every repetition begins with a new learner.
+    """
+
+    params = (
+        [method for method in work.METHODS if method not in Learner.params[0]],
+        ["mnist"],
+        ["float64"],
+    )
+    rounds = 5
+    number = 1
+    repeat = (3, 10, 5.0)
+    warmup_time = 0.0
+
+    def time_run_5_rounds(self, method, shape, dtype):
+        self.learner.run(self.stream)
+
+    def time_observe_5_batches(self, method, shape, dtype):
+        for batch in self.batches:
+            self.learner.observe(batch)
+
+    def peakmem_run(self, method, shape, dtype):
+        self.learner.run(self.stream)
 
 
 class Results(Learner):
     """Figures that no speed-up may move."""
 
-    params = (["ORGFW", "OSFW"], ["mnist"], list(work.DTYPES))
+    params = (list(work.METHODS), ["mnist"], ["float64"])
+    rounds = 10
 
     def track_mean_loss(self, method, shape, dtype):
         return float(np.mean(self.learner.run(self.stream).losses))
@@ -63,15 +88,14 @@ class Results(Learner):
 class Specialisations:
     """Kernels compiled for one dtype, run and observe together: more means compiling twice."""
 
-    params = (["ORGFW", "OSFW"],)
+    params = (list(work.METHODS),)
     param_names = ("method",)
     timeout = 300
 
     def track_compiled_signatures(self, method):
         from fastfw.kernels import _jit
 
-        problem, ball = work.problem_and_ball("small-batch")
-        learner = getattr(fw, method)(problem, ball)
+        learner = work.learner(method, "small-batch")
         batches = work.stream("small-batch", "float64", 3)
         learner.run(batches)
         for batch in batches:

@@ -13,7 +13,7 @@ rng = np.random.default_rng(0)
 X, y = rng.random((64, 20)).astype({dtype!r}), rng.integers(3, size=64)
 stream = fw.iid_stream(X, y, batch_size=8, rounds=3)
 problem, ball = fw.SoftmaxRegression(20, 3), fw.RowL1Ball((3, 20), 1.0)
-fw.ORGFW, fw.OSFW, fw.best_fixed_decision  # imports them
+fw.ORGFW, fw.MORGFW, fw.best_fixed_decision  # imports them
 begun = time.perf_counter()
 {call}
 print(time.perf_counter() - begun)
@@ -21,8 +21,10 @@ print(time.perf_counter() - begun)
 #: name: (statement, dtype)
 CALLS = {
     "ORGFW.run float64": ("fw.ORGFW(problem, ball).run(stream)", "float64"),
-    "ORGFW.run float32": ("fw.ORGFW(problem, ball).run(stream)", "float32"),
-    "OSFW.run float64": ("fw.OSFW(problem, ball).run(stream)", "float64"),
+    "MORGFW.run float64": (
+        "fw.MORGFW(problem, ball, rounds=3, sub_batch_size=2).run(stream)",
+        "float64",
+    ),
     "best_fixed_decision": ("fw.best_fixed_decision(problem, ball, X, y, tol=1e-2)", "float64"),
 }
 

@@ -36,6 +36,48 @@ def problem_and_ball(shape):
     )
 
 
+def _tuned(step, momentum=None):
+    """Schedules by the constants of the paper's experiments."""
+    schedules = {"step": fw.power_schedule(*step)}
+    if momentum is not None:
+        schedules["momentum"] = fw.power_schedule(*momentum)
+    return schedules
+
+
+_MORGFW = {
+    "rounds": 100,
+    "inner_steps": 100,
+    "base": fw.FTPL(scale=100.0),
+    **_tuned((1.0, 1.0), (2.0, 1 / 2)),
+}
+#: name: (class, its arguments)
+METHODS = {
+    "ORGFW": (fw.ORGFW, _tuned((1.0, 1.0), (1.0, 2 / 3))),
+    "OSFW": (fw.OSFW, _tuned((1.0, 1.0), (1.0, 2 / 3))),
+    "OFW": (fw.OFW, _tuned((0.5, 2 / 3))),
+    "OAW": (fw.OAW, _tuned((0.5, 2 / 3))),
+    "RegularizedOFW": (fw.RegularizedOFW, {"rounds": 400, "eta": 1e4, **_tuned((1.0, 1.0))}),
+    "MORGFW, sub-batches": (fw.MORGFW, {"sub_batch_size": 4, **_MORGFW}),
+    "MORGFW, whole batches": (fw.MORGFW, _MORGFW),
+    "MetaFrankWolfe": (
+        fw.MetaFrankWolfe,
+        {
+            "rounds": 100,
+            "inner_steps": 1000,
+            "base": fw.FTPL(scale=20.0),
+            "sub_batch_size": 4,
+            **_tuned((1.0, 1.0), (4.0, 1 / 2)),
+        },
+    ),
+}
+
+
+def learner(method, shape):
+    """Return a learner in round 1."""
+    kind, options = METHODS[method]
+    return kind(*problem_and_ball(shape), **options)
+
+
 def stream(shape, dtype, rounds, seed=0):
     """Batches of rows drawn with replacement."""
     batch_size = SHAPES[shape][3]

@@ -342,6 +342,7 @@ def prepare(
         _checks.positive_float(radius, "radius")
 
     name, dataset = _take_data(data, root)
+    _checks.fewer_classes_than_rows(dataset.y)
     if dataset.n_classes < 2:
         raise ValueError("y: every label is 0; at least two classes (0, 1, ...) are wanted")
     default = _defaults(name, setting, dataset.n_samples)
@@ -414,7 +415,7 @@ def run(race: Race, *, progress: Progress | None = None) -> CompareResult:
     Raises
     ------
     FloatingPointError
-        If a loss overflows.
+        If a loss overflows, or if features are so small that their squares vanish.
     """
 
     def tell(done: int, what: str) -> None:

@@ -72,6 +72,8 @@ def _regret_cells(result: CompareResult) -> list[str]:
     means = [float(run.final_regret.mean()) for run in result.methods]
     errors = [standard_error(run.final_regret) for run in result.methods]
     decimals = min(max(_decimals(errors, 2), 1), 4)
+    if not any(error > 0 for error in errors):  # NaN for one trial
+        decimals = min(max(_decimals(means, 4), 1), 6)
     cells = [_fixed(mean, decimals) for mean in means]
     if result.trials == 1:
         return cells
@@ -127,9 +129,10 @@ def format_table(result: CompareResult) -> str:
 def _head(result: CompareResult) -> str:
     """Say what was run."""
     trials = f"{result.trials} trial{'s' if result.trials > 1 else ''}"
+    rounds = f"{result.rounds} round{'s' if result.rounds > 1 else ''}"
     return (
         f"{result.data}, {result.setting} setting, preset {result.preset}\n"
-        f"{trials} of {result.rounds} rounds, batches of {result.batch_size}, "
+        f"{trials} of {rounds}, batches of {result.batch_size}, "
         f"radius {result.radius:g}, {result.dtype}"
     )
 

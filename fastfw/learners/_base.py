@@ -576,7 +576,4 @@ def _checkpoints(rounds: Iterable[Any], t: int) -> list[int]:
 
 def _raise_not_finite(t: int, loss: float) -> None:
     what = f"the loss is {loss}" if not np.isfinite(loss) else "the gradient estimate overflowed"
-    raise FloatingPointError(
-        f"round {t}: {what}; rescale the features, or use dtype=float64. "
-        "The learner is as before this round"
-    )
+    raise FloatingPointError(f"round {t}: {what}; rescale the features, or use dtype=float64")

@@ -162,10 +162,7 @@ class MetaLearner(OnlineLearner):
             )
         for part in (*directions, *(() if memory is None else memory)):
             if not np.isfinite(part).all():
-                raise FloatingPointError(
-                    f"round {t}: the gradient estimate is not finite. "
-                    "The learner is as before this round"
-                )
+                raise FloatingPointError(f"round {t}: the gradient estimate is not finite")
         return self._prepared(t + 1, state["inner"][0], memory)
 
     def _gradient(self, x: FloatArray, batch: Any, picked: IndexArray | None) -> FloatArray:

@@ -30,9 +30,7 @@ def slope(problem: Any, x: npt.NDArray[Any], batch: Any) -> npt.NDArray[Any]:
 def vertex(set: Any, direction: npt.NDArray[Any], t: int) -> npt.NDArray[Any]:
     """Vertex that minimises the direction over the set, dense."""
     if not np.isfinite(direction).all():
-        raise FloatingPointError(
-            f"round {t}: the gradient estimate is not finite. The learner is as before this round"
-        )
+        raise FloatingPointError(f"round {t}: the gradient estimate is not finite")
     return _own(set.lmo(_locked(direction)), direction.shape, "set.lmo")
 
 
