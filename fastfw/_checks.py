@@ -29,6 +29,7 @@ __all__ = [
     "non_negative_float",
     "positive_float",
     "positive_int",
+    "sealed",
     "seed",
 ]
 
@@ -219,6 +220,17 @@ def labels(
             f"labels must be 0, ..., {n_classes - 1}"
         )
     return canonical
+
+
+def sealed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a view of an array of one's own that NumPy refuses to make writable again.
+
+    An array that owns its memory may be made writable by anybody, a view only while its base is.
+    A view is copied first, as its base is not known to be free.
+    """
+    base = array if array.base is None else array.copy()
+    base.flags.writeable = False
+    return base.view()
 
 
 def fewer_classes_than_rows(y: IndexArray, name: str = "y") -> None:

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, float_dtype, positive_float, positive_int
+from fastfw._checks import FloatArray, float_dtype, positive_float, positive_int, sealed
 from fastfw._checks import seed as checked_seed
 from fastfw.learners._starts import given_or_usual
 from fastfw.schedules import PowerSchedule
@@ -173,9 +173,9 @@ class LinearLearner:
     def play(self) -> FloatArray:
         """Return this round's point, a read-only array of the set's shape."""
         if self._played is None:
-            played = self._method.answer(self._set, self._memory, self._turn).view()
-            played.flags.writeable = False
-            self._played = played
+            played = self._method.answer(self._set, self._memory, self._turn)
+            # A method of the user's own may keep the array that it gave.
+            self._played = sealed(np.array(played))
         return self._played
 
     def observe(self, direction: npt.ArrayLike) -> None:

@@ -576,7 +576,8 @@ def _tidy_termination() -> Iterator[None]:
 def _silence_stdout() -> None:
     """Let what is left in the buffer of a broken stdout go nowhere when Python flushes at exit."""
     with contextlib.suppress(OSError, ValueError):  # a stream without a descriptor
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        descriptor = sys.stdout.fileno()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 def _print(text: str = "", end: str = "\n") -> None:

@@ -12,7 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, IndexArray, batch_parts, features, labels, positive_int
+from fastfw._checks import (
+    FloatArray,
+    IndexArray,
+    batch_parts,
+    features,
+    labels,
+    positive_int,
+    sealed,
+)
 from fastfw._layout import padded, padded_zeros, unpadded
 from fastfw.streams import Batch, Dataset
 
@@ -30,9 +38,7 @@ class Rows(NamedTuple):
 @lru_cache(maxsize=8)
 def all_rows(n: int) -> IndexArray:
     """Row numbers 0, ..., n - 1, read-only."""
-    rows = np.arange(n, dtype=np.intp)
-    rows.flags.writeable = False
-    return rows
+    return sealed(np.arange(n, dtype=np.intp))
 
 
 class Classification:

@@ -469,6 +469,8 @@ def regret(result: Any, best: BestDecision, stream: Iterable[Any]) -> RegretCurv
 
     Raises
     ------
+    TypeError
+        If an argument is not what it must be, as where two were swapped.
     ValueError
         If the stream has not as many batches as the run had rounds.
 
@@ -489,6 +491,17 @@ def regret(result: Any, best: BestDecision, stream: Iterable[Any]) -> RegretCurv
     >>> curve.shape, bool(np.all(curve.lower <= curve.upper))
     ((5,), True)
     """
+    for given, name, attributes, wanted in (
+        (result, "result", ("losses",), "what learner.run(stream) returned"),
+        (best, "best", ("decision", "gap", "problem"), "what best_fixed_decision(...) returned"),
+    ):
+        if not all(hasattr(given, attribute) for attribute in attributes):
+            raise TypeError(f"{name} must be {wanted}, but it is a {type(given).__name__}")
+    if not isinstance(stream, Iterable):
+        raise TypeError(
+            "stream must be the iterable of batches that was run, but it is a "
+            f"{type(stream).__name__}"
+        )
     losses = np.asarray(result.losses, dtype=float)
     if losses.ndim != 1:
         raise ValueError(f"result.losses must have shape (T,), but has shape {losses.shape}")

@@ -23,6 +23,7 @@ from fastfw._checks import (
     float_dtype,
     labels,
     positive_int,
+    sealed,
 )
 from fastfw._checks import seed as checked_seed
 
@@ -198,18 +199,14 @@ class Batch:
     def X(self) -> FloatArray:
         """The batch's features, shape (B, d), read-only; gathered on first use."""
         if self._X is None:
-            gathered = self.data.X.take(self.rows, axis=0)
-            gathered.flags.writeable = False
-            self._X = gathered
+            self._X = sealed(self.data.X.take(self.rows, axis=0))
         return self._X
 
     @property
     def y(self) -> IndexArray:
         """The batch's labels, shape (B,), read-only; gathered on first use."""
         if self._y is None:
-            gathered = self.data.y.take(self.rows)
-            gathered.flags.writeable = False
-            self._y = gathered
+            self._y = sealed(self.data.y.take(self.rows))
         return self._y
 
     def __len__(self) -> int:
@@ -351,7 +348,7 @@ class IndexedStream:
         """Restore the attributes and make the row numbers read-only again."""
         self.__dict__.update(state)
         if "_rows" in state:
-            self._rows.flags.writeable = False
+            self._rows = sealed(self._rows)
 
 
 class _IidStream(IndexedStream):
@@ -373,9 +370,7 @@ class _IidStream(IndexedStream):
             size = (min(at_once, self.rounds - start), self.batch_size)
             # int64 on every platform: the draws depend on the width asked for.
             chunk = rng.integers(self.data.n_samples, size=size, dtype=np.int64)
-            rows = chunk.astype(np.intp, copy=False)
-            rows.flags.writeable = False
-            yield rows
+            yield sealed(chunk.astype(np.intp, copy=False))
 
 
 def iid_stream(
@@ -494,9 +489,7 @@ def _joined(parts: list[IndexArray]) -> IndexArray:
     """Concatenate read-only blocks into a read-only one, without a copy if there is only one."""
     if len(parts) == 1:
         return parts[0]
-    whole = np.concatenate(parts)
-    whole.flags.writeable = False
-    return whole
+    return sealed(np.concatenate(parts))
 
 
 def _row_numbers(rows: object, n_samples: int, *, ndim: int) -> IndexArray:
@@ -516,6 +509,4 @@ def _row_numbers(rows: object, n_samples: int, *, ndim: int) -> IndexArray:
             f"rows must lie in 0, ..., {n_samples - 1}, but they reach from {low} to {high}"
         )
     # A copy: were they changed later, kernels would read outside the data.
-    own = np.array(given, dtype=np.intp, order="C")
-    own.flags.writeable = False
-    return own
+    return sealed(np.array(given, dtype=np.intp, order="C"))

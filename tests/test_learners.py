@@ -348,6 +348,9 @@ def test_decisions_are_read_only_and_never_change(method, engine):
     for x, as_it_was in played:
         assert same(x, as_it_was)
         assert not x.flags.writeable
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            x.flags.writeable = True
+        assert not x.base.flags.writeable
         with pytest.raises(ValueError, match="read-only"):
             x[0, 0] = 1.0
     assert same(result.decisions, kept)
@@ -864,6 +867,12 @@ def test_learners_can_be_copied(engine):
     assert same(found.average, wanted.average)
 
 
+def refuses_to_be_written(array):
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        array.flags.writeable = True
+    return not array.flags.writeable
+
+
 EVERY = {
     fw.ORGFW: {},
     fw.OSFW: {},
@@ -902,3 +911,53 @@ def test_shallow_copies_are_independent(learner_class, form, engine, tmp_path):
     for name, value in vars(twin._engine).items():
         owner = getattr(value, "__self__", value)
         assert owner is not learner, name
+
+
+@pytest.mark.parametrize("learner_class", EVERY, ids=lambda learner_class: learner_class.__name__)
+@engines
+def test_what_learners_show_cannot_be_made_writable(learner_class, engine, tmp_path):
+    learner = learner_class(*problem_and_ball(), engine=engine, **EVERY[learner_class])
+    assert refuses_to_be_written(learner.play())
+    assert refuses_to_be_written(learner.average)
+    result = learner.run(make_stream(rounds=5))
+    for array in (learner.play(), learner.average, result.decision, result.average):
+        assert refuses_to_be_written(array)
+    learner.save(tmp_path / "learner.npz")
+    again = learner_class.load(tmp_path / "learner.npz")
+    assert refuses_to_be_written(again.play())
+    batches = list(make_stream(rounds=5))
+    again.run(batches)  # the engine's own arrays are still its own
+    learner.run(batches)
+    assert same(again.play(), learner.play())
+
+
+def test_rows_and_base_learners_cannot_be_made_writable():
+    batch = next(iter(make_stream(rounds=1)))
+    base = fw.OGD(step=0.1).on(fw.RowL1Ball((2, 3), 1.0), rounds=3)
+    for _ in range(2):
+        for array in (batch.X, batch.y, batch.rows, base.play()):
+            assert refuses_to_be_written(array)
+        base.observe(np.ones((2, 3)))
+
+
+@methods
+@engines
+def test_arguments_of_runs_are_named(method, engine):
+    learner = make(method, engine)
+    with pytest.raises(TypeError, match=r"stream must be an iterable of batches, .* a NoneType"):
+        learner.run(None)
+    for checkpoints in (5, None, np.array(5)):
+        with pytest.raises(TypeError, match="checkpoints must be a sequence of round numbers"):
+            learner.run(make_stream(rounds=3), checkpoints=checkpoints)
+    with pytest.raises(TypeError, match="checkpoints must be an integer"):
+        learner.run(make_stream(rounds=3), checkpoints=[1.5])
+    assert learner.t == 1
+
+
+@engines
+def test_a_round_is_named_once(engine):
+    learner = fw.ORGFW(*problem_and_ball(), step=lambda t: 0.5 if t < 3 else 2.0, engine=engine)
+    with pytest.raises(ValueError, match=r"^step in round 3 must be"):
+        learner.run(list(make_stream(rounds=4)))
+    with pytest.raises(ValueError, match=r"^round 2: y must have"):
+        learner.run([([[0.0] * D], [0]), ([[0.0] * D], [[0], [1]])])

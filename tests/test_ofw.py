@@ -540,3 +540,19 @@ def test_a_custom_problem_may_reuse_its_output(method):
     wanted = method(Quadratic((2, 3)), Box((2, 3))).run(batches)
     found = method(Reusing((2, 3)), Box((2, 3))).run(batches)
     assert same(found.decision, wanted.decision)
+
+
+def test_a_run_copies_no_features():
+    """A run begins with a copy of the state, to go back to; the data are not part of it."""
+    X, y = np.eye(6), np.arange(6) % 3
+    stream = fw.iid_stream(X, y, batch_size=2, rounds=3, seed=0)
+    learner = fw.OFW(fw.SoftmaxRegression(6, 3), fw.RowL1Ball((3, 6), 1.0))
+    learner.run(stream)
+    before = learner._engine
+    learner.run(stream)
+    assert learner._engine is not before
+    shared = [
+        np.shares_memory(old.X, new.X)
+        for old, new in zip(before.sources, learner._engine.sources, strict=True)
+    ]
+    assert shared == [True]

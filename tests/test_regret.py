@@ -530,3 +530,18 @@ def test_features_whose_squares_vanish_are_named(size):
         fw.best_fixed_decision(problem, ball, X, y)
     best = fw.best_fixed_decision(problem, fw.RowL1Ball((3, 5), 1.0), X / size, y)
     assert best.gap <= 1e-6 * best.value
+
+
+def test_swapped_arguments_are_named():
+    X, y = np.eye(3), np.arange(3)
+    problem, ball = fw.SoftmaxRegression(3, 3), fw.RowL1Ball((3, 3), 2.0)
+    stream = fw.iid_stream(X, y, batch_size=2, rounds=5)
+    result = fw.ORGFW(problem, ball).run(stream)
+    best = fw.best_fixed_decision(problem, ball, X, y)
+    for arguments, message in (
+        ((best, result, stream), r"^result must be what learner\.run\(stream\) returned, .*BestD"),
+        ((result, stream, best), r"^best must be what best_fixed_decision\(...\) returned, but it"),
+        ((result, best, None), r"^stream must be the iterable of batches .* a NoneType"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            fw.regret(*arguments)

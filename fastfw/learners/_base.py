@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, batch_parts, float_dtype, positive_int
+from fastfw._checks import FloatArray, batch_parts, float_dtype, positive_int, sealed
 from fastfw._checks import seed as checked_seed
 from fastfw.learners import _files
 from fastfw.learners._engines import Engine, StepsEngine
@@ -203,7 +203,7 @@ class OnlineLearner(ABC):
         """
         if self._played is None:
             engine = self._open(self.dtype) if self._engine is None else self._engine
-            self._played = _read_only(engine.decision())
+            self._played = sealed(engine.decision())
         return self._played
 
     @property
@@ -211,7 +211,7 @@ class OnlineLearner(ABC):
         """Mean of the decisions x_1, ..., x_{t-1} played so far (Corollary 1); x_1 before any."""
         if self._engine is None or self._t == 1:
             return self.play()
-        return _read_only(self._engine.total() / self.dtype.type(self._t - 1))
+        return sealed(self._engine.total() / self.dtype.type(self._t - 1))
 
     def observe(self, batch: Any) -> Round:
         """Suffer the loss of this round's decision on a batch, then update.
@@ -276,6 +276,7 @@ class OnlineLearner(ABC):
         TypeError, ValueError, FloatingPointError
             As `observe`, naming the round. The learner is then as before the run.
         """
+        _require_stream(stream)
         keep = _checkpoints(checkpoints, self._t)
         saved = (self._t, self._dtype, self._engine, self._played)
         if self._engine is not None:
@@ -513,6 +514,8 @@ class OnlineLearner(ABC):
                 try:
                     return np.array([self.observe(batch).loss])
                 except (TypeError, ValueError) as error:
+                    if f"in round {t} " in f"{error} ":
+                        raise
                     kind = ValueError if isinstance(error, ValueError) else TypeError
                     raise kind(f"round {t}: {error}") from error
 
@@ -552,10 +555,12 @@ def _require(thing: Any, name: str, attributes: tuple[str, ...]) -> None:
         )
 
 
-def _read_only(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    view = x.view()
-    view.flags.writeable = False
-    return view
+def _require_stream(stream: Any) -> None:
+    if not isinstance(stream, Iterable) and not hasattr(stream, "__getitem__"):
+        raise TypeError(
+            "stream must be an iterable of batches, such as iid_stream(...) or a list of pairs "
+            f"(X, y), but it is a {type(stream).__name__}"
+        )
 
 
 def _size(batch: Any) -> int:
@@ -566,7 +571,14 @@ def _size(batch: Any) -> int:
 
 
 def _checkpoints(rounds: Iterable[Any], t: int) -> list[int]:
-    keep = [positive_int(r, "checkpoints") for r in rounds]
+    try:
+        given = list(rounds)
+    except TypeError:
+        raise TypeError(
+            "checkpoints must be a sequence of round numbers, such as [1, 10, 100], but it is "
+            f"{rounds!r}"
+        ) from None
+    keep = [positive_int(r, "checkpoints") for r in given]
     if any(b <= a for a, b in pairwise(keep)) or (keep and keep[0] < t):
         raise ValueError(
             f"checkpoints must be increasing round numbers from {t} on, but they are {keep}"

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, IndexArray, float_dtype, positive_int
+from fastfw._checks import FloatArray, IndexArray, float_dtype, positive_int, sealed
 from fastfw._checks import seed as checked_seed
 from fastfw.base_learners import seed_bits
-from fastfw.learners._base import _checkpoints, _read_only, _require
+from fastfw.learners._base import _checkpoints, _require
 from fastfw.learners._momentum import can_fuse
 from fastfw.learners._oracles import vertex
 from fastfw.learners._starts import first_point
@@ -275,8 +275,8 @@ class OfflineLearner(ABC):
             t = part.stop + 1
             if progress is not None:
                 progress(done)
-        self._decision = _read_only(engine.decision())
-        self._average = _read_only(engine.total() / start.dtype.type(N))
+        self._decision = sealed(engine.decision())
+        self._average = sealed(engine.total() / start.dtype.type(N))
         self._t = N + 1
         at = np.array(keep, np.intp)
         return FitResult(

@@ -154,7 +154,8 @@ class Samples:
 
     def copy(self) -> Samples:
         """Return an independent copy; data matrices and full buffers are shared."""
-        other = copy.copy(self)
+        other = object.__new__(Samples)  # not copy.copy, which would gather as pickle does
+        other.__dict__.update(self.__dict__)
         names = ["numbers", "weights", "logits"]
         if self.kept and self.count < self.n:
             names += ["X", "y"]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray
+from fastfw._checks import FloatArray, sealed
 from fastfw.sets import point_inside, random_vertex
 
 __all__ = ["INITS", "first_point", "given_or_usual"]
@@ -36,24 +36,24 @@ def first_point(
     if start is not None:
         if init is not None:
             raise ValueError("start and init both say where to start; give one of them")
-        return _read_only(_given(set, start))
+        return sealed(_given(set, start))
     init = getattr(problem, "default_init", None) if init is None else init
     shape = tuple(set.shape)
     if init is None:
-        return _read_only(_usual(set))
+        return sealed(_usual(set))
     if init == "zeros":
         if not _may_contain_zero(set, shape):
             raise ValueError(f"init is 'zeros', but they do not lie in {set!r}; try 'vertex'")
-        return _read_only(np.zeros(shape))
+        return sealed(np.zeros(shape))
     rng = np.random.default_rng((*((seed,) if isinstance(seed, int) else seed), _STREAM))
     if init == "vertex":
-        return _read_only(random_vertex(set, rng))
-    return _read_only(point_inside(set, rng))
+        return sealed(random_vertex(set, rng))
+    return sealed(point_inside(set, rng))
 
 
 def given_or_usual(set: Any, start: npt.ArrayLike | None) -> FloatArray:
     """Return a start that does not depend on the problem, read-only."""
-    return _read_only(_usual(set) if start is None else _given(set, start))
+    return sealed(_usual(set) if start is None else _given(set, start))
 
 
 def _usual(set: Any) -> FloatArray:
@@ -93,9 +93,3 @@ def _may_contain_zero(set: Any, shape: tuple[int, ...]) -> bool:
         for g in directions
         for sign in (1.0, -1.0)
     )
-
-
-def _read_only(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    view = x.view()
-    view.flags.writeable = False
-    return view
