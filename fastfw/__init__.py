@@ -23,9 +23,18 @@ _HOME = {
     "ORGFW": "learners.orgfw",
     "OSFW": "learners.osfw",
     "OnlineLearner": "learners._base",
+    "FitResult": "learners._offline",
+    "OfflineLearner": "learners._offline",
     "RegularizedOFW": "learners.regularized_ofw",
+    "SVRF": "learners.svrf",
+    "SpiderFW": "learners.spider_fw",
     "Round": "learners._base",
     "RunResult": "learners._base",
+    "L1Ball": "product_sets",
+    "L1Vertex": "product_sets",
+    "OneHiddenLayer": "network",
+    "ProductSet": "product_sets",
+    "ProductVertex": "product_sets",
     "RowL1Ball": "sets",
     "RowVertex": "sets",
     "SoftmaxRegression": "problems",
@@ -40,6 +49,10 @@ _HOME = {
     "best_fixed_decision": "regret",
     "regret": "regret",
     "suboptimality": "regret",
+    "Trace": "traces",
+    "frank_wolfe_gap": "traces",
+    "log_spaced": "traces",
+    "trace": "traces",
 }
 _MODULES = ("datasets", "experiments", "kernels", "theory")
 
@@ -58,6 +71,8 @@ if TYPE_CHECKING:
     from fastfw.learners._base import OnlineLearner as OnlineLearner
     from fastfw.learners._base import Round as Round
     from fastfw.learners._base import RunResult as RunResult
+    from fastfw.learners._offline import FitResult as FitResult
+    from fastfw.learners._offline import OfflineLearner as OfflineLearner
     from fastfw.learners.meta_frank_wolfe import MetaFrankWolfe as MetaFrankWolfe
     from fastfw.learners.morgfw import MORGFW as MORGFW
     from fastfw.learners.oaw import OAW as OAW
@@ -65,7 +80,14 @@ if TYPE_CHECKING:
     from fastfw.learners.orgfw import ORGFW as ORGFW
     from fastfw.learners.osfw import OSFW as OSFW
     from fastfw.learners.regularized_ofw import RegularizedOFW as RegularizedOFW
+    from fastfw.learners.spider_fw import SpiderFW as SpiderFW
+    from fastfw.learners.svrf import SVRF as SVRF
+    from fastfw.network import OneHiddenLayer as OneHiddenLayer
     from fastfw.problems import SoftmaxRegression as SoftmaxRegression
+    from fastfw.product_sets import L1Ball as L1Ball
+    from fastfw.product_sets import L1Vertex as L1Vertex
+    from fastfw.product_sets import ProductSet as ProductSet
+    from fastfw.product_sets import ProductVertex as ProductVertex
     from fastfw.regret import BestDecision as BestDecision
     from fastfw.regret import RegretCurve as RegretCurve
     from fastfw.regret import best_fixed_decision as best_fixed_decision
@@ -79,6 +101,10 @@ if TYPE_CHECKING:
     from fastfw.streams import IndexedStream as IndexedStream
     from fastfw.streams import iid_stream as iid_stream
     from fastfw.streams import sorted_stream as sorted_stream
+    from fastfw.traces import Trace as Trace
+    from fastfw.traces import frank_wolfe_gap as frank_wolfe_gap
+    from fastfw.traces import log_spaced as log_spaced
+    from fastfw.traces import trace as trace
 
 
 def __getattr__(name: str) -> Any:

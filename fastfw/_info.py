@@ -246,6 +246,19 @@ def warm_up(progress: Callable[[int, int, str], None] | None = None) -> int:
         play = fastfw.FTPL().on(ball, rounds=2, dtype=data.dtype)
         play.observe(np.asarray(play.play()))
 
+    def train_network(data: Any) -> None:
+        network = fastfw.OneHiddenLayer(n_features=5, n_hidden=2, n_classes=3)
+        M = network.l1_balls(ties="random")
+        fastfw.ORGFW(network, M).run(fastfw.iid_stream(data, batch_size=4, rounds=3, seed=0))
+        fastfw.OFW(network, M).observe(data)  # by oracle calls
+        network.loss(M.start(), data)
+
+    def learn_offline(data: Any) -> None:
+        network = fastfw.OneHiddenLayer(n_features=5, n_hidden=2, n_classes=3)
+        for method in (fastfw.SVRF, fastfw.SpiderFW):
+            method(problem, ball).fit(data, iterations=3)
+            method(network, network.l1_balls()).fit(data, iterations=3)
+
     steps: list[tuple[str, Callable[[], None]]] = []
     for dtype in (np.float64, np.float32):
         name = np.dtype(dtype).name
@@ -260,6 +273,8 @@ def warm_up(progress: Callable[[int, int, str], None] | None = None) -> int:
                     whole = partial(learn, data, method, sub_batch_size=None)
                     steps.append((f"{method.label}, whole batches, {name}", whole))
         steps.append((f"steps engine, {name}", partial(learn_in_steps, dense)))
+        steps.append((f"network, {name}", partial(train_network, dense)))
+        steps.append((f"offline methods, {name}", partial(learn_offline, dense)))
     for done, (what, step) in enumerate(steps):
         if progress is not None:
             progress(done, len(steps), what)

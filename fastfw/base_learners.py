@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, float_dtype, positive_float, positive_int, sealed
 from fastfw._checks import seed as checked_seed
-from fastfw.learners._base import _start
+from fastfw.learners._starts import given_or_usual
 from fastfw.schedules import PowerSchedule
 
 __all__ = ["FTPL", "OGD", "RFTL", "BaseLearner", "LinearLearner", "Turn"]
@@ -128,7 +128,7 @@ class BaseLearner(ABC):
             If an argument cannot be used; the message names it.
         """
         self.check(set)
-        memory = self.first(set, _start(set, start).astype(float_dtype(dtype)))
+        memory = self.first(set, given_or_usual(set, start).astype(float_dtype(dtype)))
         turn = Turn(1, 1, positive_int(rounds, "rounds"), 1, seed_bits(checked_seed(seed)))
         return LinearLearner(self, set, memory, turn)
 

@@ -38,6 +38,10 @@ __all__ = ["main"]
 COMMANDS = ("compare", "info", "warmup")
 DTYPES = ("float64", "float32")
 FILES = ("regret.csv", "summary.csv", "regret.png")
+NETWORK_FILES = ("trace.csv", "summary.csv", "network.png")
+PROBLEMS = ("softmax", "network")
+OFFLINE = ("svrf", "spiderfw")
+INITS = ("zeros", "vertex", "random")
 
 
 class UsageError(Exception):
@@ -121,9 +125,15 @@ def _one_of(candidates: Sequence[str]) -> Callable[[str], str]:
 
 
 def _methods(text: str) -> tuple[str, ...]:
-    """Parse names of methods between commas."""
+    """Parse names of methods between commas; offline ones, for networks only, go last."""
+    given = text.split(",")
+    plain = ["".join(c for c in name.casefold() if c not in "-_ ") for name in given]
+    offline = tuple(name for name in OFFLINE if name in plain)
+    rest = [name for name, word in zip(given, plain, strict=True) if word not in OFFLINE]
+    if offline and not rest:
+        return offline
     try:
-        return tuple(method.name for method in find_methods(text.split(",")))
+        return (*(method.name for method in find_methods(rest)), *offline)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error).removeprefix("methods: ")) from None
 
@@ -191,7 +201,8 @@ def _add_compare(commands: Any) -> None:
         "  fastfw compare --data mnist --rounds 400 --batch-size 600 --radius 8 --trials 6\n"
         "  fastfw compare --setting adversarial --methods morgfw,metafw,rofw,ofw,oaw\n"
         "  fastfw compare --data my.npz --methods orgfw --step 1,1 --momentum 1,2/3\n"
-        "  fastfw compare --preset theory --bounds\n\n"
+        "  fastfw compare --preset theory --bounds\n"
+        "  fastfw compare --problem network --hidden 10\n\n"
         "Trial i (from 0) draws its batches with seed SEED + i, the same for all methods.",
         formatter_class=_Help,
         allow_abbrev=False,
@@ -210,6 +221,28 @@ def _add_compare(commands: Any) -> None:
         type=_folder,
         help="folder of the data sets, in place of FASTFW_DATA",
         default=None,
+    )
+    option(
+        "--problem",
+        metavar="|".join(PROBLEMS),
+        type=_one_of(PROBLEMS),
+        default="softmax",
+        help="multiclass logistic regression, or a network with one hidden layer: then at equal "
+        "gradient evaluations, with the offline methods svrf and spiderfw too",
+    )
+    option(
+        "--hidden",
+        metavar="M",
+        type=_whole(1),
+        default=None,
+        help="hidden units of the network (default: 10)",
+    )
+    option(
+        "--init",
+        metavar="|".join(INITS),
+        type=_one_of(INITS),
+        default=None,
+        help="where methods start on the network (default: random)",
     )
     option(
         "--setting",
@@ -328,10 +361,10 @@ def _unusable_input() -> Iterator[None]:
         raise UsageError(str(error) or "not enough memory for this data") from error
 
 
-def _take_folder(out: str) -> list[Path]:
+def _take_folder(out: str, names: tuple[str, ...] = FILES) -> list[Path]:
     """Make sure that the result files can be written; the folders made for that."""
     try:
-        return prepare_folder(out, FILES)
+        return prepare_folder(out, names)
     except OSError as error:
         raise UsageError(
             f"argument --out: no files can be written in {out!r}: {error.strerror or error}"
@@ -340,6 +373,13 @@ def _take_folder(out: str) -> list[Path]:
 
 def _compare(options: argparse.Namespace) -> int:
     """Run ``fastfw compare``."""
+    if options.problem == "network":
+        return _compare_network(options)
+    for name, given in (("--hidden", options.hidden), ("--init", options.init)):
+        if given is not None:
+            raise UsageError(f"argument {name}: it is for --problem network")
+    if set(OFFLINE) & set(options.methods or ()):
+        raise UsageError(f"argument --methods: {', '.join(OFFLINE)} are for --problem network")
     made = _take_folder(options.out)
     try:
         from fastfw.experiments import comparison, plots, report
@@ -376,6 +416,54 @@ def _compare(options: argparse.Namespace) -> int:
         remove_empty(made)
         raise
     _print(f"{table}\nfiles: {', '.join(str(folder / name) for name in FILES)}")
+    return 0
+
+
+def _compare_network(options: argparse.Namespace) -> int:
+    """Run ``fastfw compare --problem network``."""
+    for name, given in (
+        ("--setting adversarial", options.setting != "stochastic"),
+        ("--preset", options.preset is not None),
+        ("--inner-steps", options.inner_steps is not None),
+        ("--bounds", options.bounds),
+    ):
+        if given:
+            raise UsageError(f"argument {name.split()[0]}: {name} is not for --problem network")
+    made = _take_folder(options.out, NETWORK_FILES)
+    try:
+        from fastfw.experiments import network, network_report
+        from fastfw.schedules import power_schedule
+
+        chosen = {
+            "methods": options.methods,
+            "rounds": options.rounds,
+            "batch_size": options.batch_size,
+            "radius": options.radius,
+            "hidden": options.hidden,
+            "step": options.step and power_schedule(*options.step),
+            "momentum": options.momentum and power_schedule(*options.momentum),
+        }
+        with _bar() as progress, _unusable_input():
+            result = network.compare_network(
+                options.data,
+                root=options.root,
+                trials=options.trials,
+                seed=options.seed,
+                dtype=options.dtype,
+                init=options.init,
+                progress=progress,
+                **{name: value for name, value in chosen.items() if value is not None},
+            )
+        figure = network_report.network_figure(result)
+        print(network_report.format_network_table(result), flush=True)
+        folder = Path(options.out)
+        network_report.write_trace_csv(result, folder / NETWORK_FILES[0])
+        network_report.write_network_summary(result, folder / NETWORK_FILES[1])
+        network_report.write_network_png(figure, folder / NETWORK_FILES[2])
+    except BaseException:
+        remove_empty(made)
+        raise
+    print(f"files: {', '.join(str(folder / name) for name in NETWORK_FILES)}")
     return 0
 
 

@@ -24,7 +24,7 @@ from fastfw._checks import (
 from fastfw._layout import padded, padded_zeros, unpadded
 from fastfw.streams import Batch, Dataset
 
-__all__ = ["SoftmaxRegression"]
+__all__ = ["Classification", "SoftmaxRegression"]
 
 
 class Rows(NamedTuple):
@@ -41,63 +41,28 @@ def all_rows(n: int) -> IndexArray:
     return sealed(np.arange(n, dtype=np.intp))
 
 
-class SoftmaxRegression:
-    r"""Multiclass logistic regression without intercept.
+class Classification:
+    """What the losses of this module and of `fastfw.network` share: labelled batches, checked.
 
-    .. math:: f(W) = \frac1B \sum_i \log \sum_c e^{z_{ic}} - z_{i y_i}, \qquad Z = A W^T
-
-    for a batch of B samples A with labels y; ``reduction="sum"`` leaves the 1/B out, as the paper
-    does.
-
-    Parameters
-    ----------
-    n_features : int
-        d.
-    n_classes : int
-        C, at least 2.
-    reduction : {"mean", "sum"}
-        Mean or sum over the batch. Frank-Wolfe steps do not depend on it.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not such a number or name.
-
-    Examples
-    --------
-    >>> import numpy as np, fastfw as fw
-    >>> problem = fw.SoftmaxRegression(n_features=3, n_classes=2)
-    >>> batch = (np.eye(3), np.array([0, 1, 1]))
-    >>> round(problem.loss(np.zeros((2, 3)), batch), 6)   # log 2
-    0.693147
-    >>> problem.gradient(np.zeros((2, 3)), batch).round(4)
-    array([[-0.1667,  0.1667,  0.1667],
-           [ 0.1667, -0.1667, -0.1667]])
+    A subclass defines ``shape``, ``sample_losses``, ``loss_and_gradient`` and ``logits``.
     """
 
-    def __init__(self, n_features: int, n_classes: int, reduction: str = "mean") -> None:
-        self._shape = (
-            positive_int(n_classes, "n_classes", minimum=2),
-            positive_int(n_features, "n_features"),
-        )
+    def __init__(self, n_features: int, n_classes: int, reduction: str) -> None:
+        self._n_features = positive_int(n_features, "n_features")
+        self._n_classes = positive_int(n_classes, "n_classes", minimum=2)
         if reduction not in ("mean", "sum"):
             raise ValueError(f"reduction must be 'mean' or 'sum', but it is {reduction!r}")
         self._reduction = reduction
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of W, (C, d)."""
-        return self._shape
-
-    @property
     def n_classes(self) -> int:
         """Number of classes, C."""
-        return self._shape[0]
+        return self._n_classes
 
     @property
     def n_features(self) -> int:
         """Number of features, d."""
-        return self._shape[1]
+        return self._n_features
 
     @property
     def reduction(self) -> str:
@@ -162,7 +127,7 @@ class SoftmaxRegression:
 
         Parameters
         ----------
-        x : array_like, shape (C, d)
+        x : array_like, shape of the problem
             Parameters.
         batch : object
             See `rows`.
@@ -170,10 +135,79 @@ class SoftmaxRegression:
         Returns
         -------
         float
-            In nats. O(B C d) time, O(B) memory.
+            In nats. O(B) memory beyond the batch.
         """
         losses = self.sample_losses(x, batch)
         return float(losses.sum()) * self.weight(losses.size)
+
+    def sample_losses(self, x: npt.ArrayLike, batch: object) -> npt.NDArray[np.float64]:
+        """Return the loss of every sample of a batch, shape (B,), in nats."""
+        raise NotImplementedError
+
+    def loss_and_gradient(self, x: npt.ArrayLike, batch: object) -> tuple[float, FloatArray]:
+        """Return loss and gradient on a batch."""
+        raise NotImplementedError
+
+    def logits(self, x: npt.ArrayLike, X: npt.ArrayLike) -> FloatArray:
+        """Return the logits of every row of X, shape (n, C)."""
+        raise NotImplementedError
+
+    def gradient(self, x: npt.ArrayLike, batch: object) -> FloatArray:
+        """Return the gradient at x on a batch, a new array of the problem's shape."""
+        return self.loss_and_gradient(x, batch)[1]
+
+    def predict(self, x: npt.ArrayLike, X: npt.ArrayLike) -> IndexArray:
+        """Return the class of largest logit for every row of X; the lowest wins ties."""
+        return np.asarray(np.argmax(self.logits(x, X), axis=1), dtype=np.intp)
+
+    def accuracy(self, x: npt.ArrayLike, X: npt.ArrayLike, y: npt.ArrayLike) -> float:
+        """Return the share of rows of X whose class is predicted as in `y`."""
+        predicted = self.predict(x, X)
+        return float(np.mean(predicted == labels(y, n_samples=len(predicted))))
+
+
+class SoftmaxRegression(Classification):
+    r"""Multiclass logistic regression without intercept.
+
+    .. math:: f(W) = \frac1B \sum_i \log \sum_c e^{z_{ic}} - z_{i y_i}, \qquad Z = A W^T
+
+    for a batch of B samples A with labels y; ``reduction="sum"`` leaves the 1/B out, as the paper
+    does.
+
+    Parameters
+    ----------
+    n_features : int
+        d.
+    n_classes : int
+        C, at least 2.
+    reduction : {"mean", "sum"}
+        Mean or sum over the batch. Frank-Wolfe steps do not depend on it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not such a number or name.
+
+    Examples
+    --------
+    >>> import numpy as np, fastfw as fw
+    >>> problem = fw.SoftmaxRegression(n_features=3, n_classes=2)
+    >>> batch = (np.eye(3), np.array([0, 1, 1]))
+    >>> round(problem.loss(np.zeros((2, 3)), batch), 6)   # log 2
+    0.693147
+    >>> problem.gradient(np.zeros((2, 3)), batch).round(4)
+    array([[-0.1667,  0.1667,  0.1667],
+           [ 0.1667, -0.1667, -0.1667]])
+    """
+
+    def __init__(self, n_features: int, n_classes: int, reduction: str = "mean") -> None:
+        super().__init__(n_features, n_classes, reduction)
+        self._shape = (self._n_classes, self._n_features)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of W, (C, d)."""
+        return self._shape
 
     def sample_losses(self, x: npt.ArrayLike, batch: object) -> npt.NDArray[np.float64]:
         """Return the loss of every sample of a batch, shape (B,), in nats."""
@@ -215,13 +249,15 @@ class SoftmaxRegression:
         gradient *= gradient.dtype.type(weight)
         return float(loss) * weight, gradient
 
-    def predict(self, x: npt.ArrayLike, X: npt.ArrayLike) -> IndexArray:
-        """Return the class of largest logit for every row of X; the lowest wins ties."""
+    def logits(self, x: npt.ArrayLike, X: npt.ArrayLike) -> FloatArray:
+        """Return the logits X xᵀ, shape (n, C)."""
         A = features(X, n_features=self.n_features)
-        return np.asarray(
-            np.argmax(A @ unpadded(self._parameters(x, A.dtype), self.n_features).T, axis=1),
-            dtype=np.intp,
-        )
+        Z: FloatArray = A @ unpadded(self._parameters(x, A.dtype), self.n_features).T
+        return Z
+
+    def with_reduction(self, reduction: str) -> SoftmaxRegression:
+        """Return the same problem with another reduction."""
+        return SoftmaxRegression(self.n_features, self.n_classes, reduction)
 
     def smoothness(self, X: npt.ArrayLike) -> float:
         """Return a Lipschitz constant of the gradient of f on any batch of rows of X.

@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, float_dtype, positive_float, positive_int
+from fastfw._checks import seed as checked_seed
 
-__all__ = ["RowL1Ball", "RowVertex"]
+__all__ = ["TIES", "RowL1Ball", "RowVertex"]
+
+#: Names of the ways in which oracles of l1 balls choose among equal entries.
+TIES = ("first", "random")
+
+# A point inside a set that has no ``random_point`` is the mean of so many vertices.
+_VERTICES = 32
+
+
+def random_vertex(set: Any, rng: np.random.Generator) -> FloatArray:
+    """Return the vertex of a Gaussian direction, dense."""
+    return np.array(set.lmo(rng.standard_normal(tuple(set.shape))), np.float64)
+
+
+def point_inside(set: Any, rng: np.random.Generator) -> FloatArray:
+    """Return the set's ``random_point``, or where it has none the mean of random vertices."""
+    if hasattr(set, "random_point"):
+        return np.array(set.random_point(rng), np.float64)
+    mean: FloatArray = np.mean([random_vertex(set, rng) for _ in range(_VERTICES)], axis=0)
+    return mean
 
 
 class RowVertex:
@@ -81,6 +102,11 @@ class RowL1Ball:
         (C, d).
     radius : float
         r > 0.
+    ties : {"first", "random"}
+        Which of several largest entries of a row the oracle takes: the first, or one that depends
+        on the seed and the row. The choice is the same every time: the oracle stays a function.
+    seed : int or sequence of int
+        Of random ties.
 
     Raises
     ------
@@ -99,7 +125,13 @@ class RowL1Ball:
     22.627
     """
 
-    def __init__(self, shape: tuple[int, int], radius: float) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        radius: float,
+        ties: str = "first",
+        seed: int | Sequence[int] = 0,
+    ) -> None:
         try:
             n_rows, n_columns = shape
         except (TypeError, ValueError):
@@ -114,6 +146,12 @@ class RowL1Ball:
                 f"radius must be at least {least:.3g}, below which numbers lose their digits, but "
                 f"it is {self._radius:.3g}; multiply the radius by a factor and divide X by it"
             )
+        if ties not in TIES:
+            raise ValueError(f"ties must be one of {TIES}, but it is {ties!r}")
+        self._ties = ties
+        self._seed = checked_seed(seed)
+        words = np.random.SeedSequence(self._seed) if ties == "random" else None
+        self._key = np.uint64(0 if words is None else words.generate_state(1, np.uint64)[0])
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -126,6 +164,21 @@ class RowL1Ball:
         return self._radius
 
     @property
+    def ties(self) -> str:
+        """Which of several largest entries the oracle takes, "first" or "random"."""
+        return self._ties
+
+    @property
+    def seed(self) -> int | tuple[int, ...]:
+        """Seed of random ties."""
+        return self._seed
+
+    @property
+    def tie_key(self) -> np.uint64:
+        """Key of the random ties, as kernels take it."""
+        return self._key
+
+    @property
     def diameter(self) -> float:
         """Largest Euclidean distance of two points, 2 r sqrt(C)."""
         return 2.0 * self._radius * math.sqrt(self._shape[0])
@@ -134,11 +187,17 @@ class RowL1Ball:
         """Return the point where learners start: zeros, the paper's choice."""
         return np.zeros(self._shape, float_dtype(dtype))
 
+    def random_point(self, rng: np.random.Generator) -> FloatArray:
+        """Return a random point inside: rows in Gaussian directions with l1 norm r/2."""
+        x = rng.standard_normal(self._shape)
+        x *= 0.5 * self._radius / np.abs(x).sum(axis=1, keepdims=True)
+        return x
+
     def lmo(self, direction: npt.ArrayLike) -> RowVertex:
         """Linear minimisation oracle: a vertex v that minimises ⟨direction, v⟩.
 
-        In each row the entry -r sign(g) at the first g of largest magnitude; sign(0) counts as +1,
-        so that the result is a vertex whatever the direction.
+        In each row the entry -r sign(g) at the g of largest magnitude, the first or a random one of
+        several; sign(0) counts as +1, so that the result is a vertex whatever the direction.
 
         Parameters
         ----------
@@ -170,6 +229,8 @@ class RowL1Ball:
                 f"direction[{c}, {j}] is {g[c, j]}; a direction must be finite: "
                 "look for the overflow or NaN where it was computed"
             )
+        if self._ties == "random":
+            l1.break_ties(g, self._radius, self._key, index, value)
         return RowVertex(index, value.astype(g.dtype, copy=False), self._shape)
 
     def project(self, x: npt.ArrayLike) -> FloatArray:
@@ -235,12 +296,17 @@ class RowL1Ball:
         return np.require(array, dtype, ["C", "A", "W"])
 
     def __repr__(self) -> str:
-        return f"RowL1Ball(shape={self._shape}, radius={self._radius})"
+        ties = "" if self._ties == "first" else f", ties={self._ties!r}, seed={self._seed}"
+        return f"RowL1Ball(shape={self._shape}, radius={self._radius}{ties})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RowL1Ball):
             return NotImplemented
-        return self._shape == other._shape and self._radius == other._radius
+        return self._identity() == other._identity()
 
     def __hash__(self) -> int:
-        return hash((self._shape, self._radius))
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[Any, ...]:
+        seed = self._seed if self._ties == "random" else None
+        return self._shape, self._radius, self._ties, seed

@@ -10,6 +10,7 @@ import numpy as np
 
 from ._bits import magnitude_bits
 from ._jit import kernel
+from .counter import hashed
 
 #: Below this scale s is folded back into u, so that rounding errors cannot grow.
 SMALLEST_SCALE = 1.0 / 16.0
@@ -50,6 +51,33 @@ def lmo(G, radius, index, value):
         index[c] = j
         value[c] = -radius if G[c, j] >= 0 else radius
     return True
+
+
+@kernel()
+def one_of_largest(row, j, key, r):
+    """Index of one of the entries of a row as large as entry j, chosen by a hash of key and r."""
+    largest = magnitude_bits(row[j])
+    count = 0
+    for i in range(row.shape[0]):
+        count += 1 if magnitude_bits(row[i]) == largest else 0
+    if count == 1:
+        return j
+    left = np.intp(hashed(key, r) >> np.uint64(33)) % count
+    for i in range(row.shape[0]):
+        if magnitude_bits(row[i]) == largest:
+            if left == 0:
+                return i
+            left -= 1
+    return j
+
+
+@kernel()
+def break_ties(G, radius, key, index, value):
+    """Let a vertex that `lmo` found have another of the largest entries of each row."""
+    for c in range(G.shape[0]):
+        j = one_of_largest(G[c], index[c], key, c)
+        index[c] = j
+        value[c] = -radius if G[c, j] >= 0 else radius
 
 
 @kernel()

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fastfw.experiments.comparison import Comparator, CompareResult, MethodResult, compare
     from fastfw.experiments.methods import METHODS, SETTINGS, Method
+    from fastfw.experiments.network import NetworkComparison, compare_network
+    from fastfw.experiments.network_report import format_network_table
     from fastfw.experiments.plots import regret_figure, write_regret_png
     from fastfw.experiments.presets import PRESETS
     from fastfw.experiments.report import format_table, write_regret_csv, write_summary_csv
@@ -22,7 +24,10 @@ __all__ = [
     "CompareResult",
     "Method",
     "MethodResult",
+    "NetworkComparison",
     "compare",
+    "compare_network",
+    "format_network_table",
     "format_table",
     "regret_figure",
     "write_regret_csv",
@@ -39,6 +44,9 @@ _HOME = {
     "CompareResult": "comparison",
     "MethodResult": "comparison",
     "compare": "comparison",
+    "NetworkComparison": "network",
+    "compare_network": "network",
+    "format_network_table": "network_report",
     "format_table": "report",
     "write_regret_csv": "report",
     "write_summary_csv": "report",

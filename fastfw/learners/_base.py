@@ -20,7 +20,10 @@ from fastfw._checks import FloatArray, batch_parts, float_dtype, positive_int, s
 from fastfw._checks import seed as checked_seed
 from fastfw.learners import _files
 from fastfw.learners._engines import Engine, StepsEngine
+from fastfw.learners._starts import first_point
+from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
+from fastfw.product_sets import ProductSet
 from fastfw.schedules import as_schedule, value_at
 from fastfw.sets import RowL1Ball
 from fastfw.streams import Batch, Dataset, IndexedStream
@@ -106,6 +109,7 @@ class OnlineLearner(ABC):
         seed: int | tuple[int, ...],
         engine: str,
         dtype: npt.DTypeLike | None,
+        init: str | None = None,
     ) -> None:
         _require(problem, "problem", ("shape", "loss", "gradient"))
         _require(set, "set", ("shape", "lmo", "diameter"))
@@ -119,8 +123,8 @@ class OnlineLearner(ABC):
         self._problem = problem
         self._set = set
         self._schedules = {name: as_schedule(schedules[name], name) for name in schedules}
-        self._start = _start(set, start)
         self._seed = checked_seed(seed)
+        self._start = first_point(problem, set, start, init, self._seed)
         self._fused = engine == "fused" and self._can_fuse()
         self._dtype = None if dtype is None else float_dtype(dtype)
         self._t = 1
@@ -376,7 +380,7 @@ class OnlineLearner(ABC):
                 raise ValueError(f"its state {name!r} does not fit: {found.dtype} {found.shape}")
         self._check_names(engine, arrays)
         engine.restore(arrays)
-        if type(self._set) is RowL1Ball:
+        if type(self._set) in (RowL1Ball, ProductSet):
             slack = float(np.sqrt(np.finfo(self._dtype).eps))  # far more than rounding adds up to
             if not self._set.contains(engine.decision(), tol=slack):
                 raise ValueError("its decision lies outside the set")
@@ -422,7 +426,7 @@ class OnlineLearner(ABC):
 
     def _converted(self, batch: Any, dtype: np.dtype[Any]) -> Any:
         """Return a batch with features of the decisions' dtype, if the problem is ours."""
-        if type(self._problem) is not SoftmaxRegression:
+        if type(self._problem) not in (SoftmaxRegression, OneHiddenLayer):
             return batch
         X, y, _ = self._problem.rows(batch, dtype)
         if isinstance(batch, Batch):
@@ -557,44 +561,6 @@ def _require_stream(stream: Any) -> None:
             "stream must be an iterable of batches, such as iid_stream(...) or a list of pairs "
             f"(X, y), but it is a {type(stream).__name__}"
         )
-
-
-def _start(set: Any, start: npt.ArrayLike | None) -> FloatArray:
-    """Return x_1: the start given, if feasible; without one, zeros if feasible, or a vertex."""
-    shape = tuple(set.shape)
-    if start is None:
-        if hasattr(set, "start"):
-            return sealed(np.array(set.start(), np.float64))
-        zeros = np.zeros(shape)
-        if _may_contain_zero(set, shape):
-            return sealed(zeros)
-        return sealed(np.array(set.lmo(zeros), np.float64))
-    point = np.array(start, order="C")
-    if point.dtype.kind not in "fiub":
-        raise TypeError(f"start must hold real numbers, but its dtype is {point.dtype}")
-    point = point.astype(np.float64)
-    if point.shape != shape:
-        raise ValueError(f"start must have shape {shape}, but it has {point.shape}")
-    if not np.isfinite(point).all():
-        raise ValueError("start must be finite, but it holds NaN or infinity")
-    if hasattr(set, "contains") and not set.contains(point):
-        raise ValueError(
-            f"start must lie in {set!r}, but it does not; leave start out, or project it first"
-        )
-    return sealed(point)
-
-
-def _may_contain_zero(set: Any, shape: tuple[int, ...]) -> bool:
-    """Zero is outside a set if the oracle's minimum over it is positive in some direction."""
-    if hasattr(set, "contains"):
-        return bool(set.contains(np.zeros(shape)))
-    rng = np.random.default_rng(0)
-    directions = [np.ones(shape), *(rng.standard_normal(shape) for _ in range(4))]
-    return all(
-        np.vdot(sign * g, np.asarray(set.lmo(sign * g))) <= 0.0
-        for g in directions
-        for sign in (1.0, -1.0)
-    )
 
 
 def _size(batch: Any) -> int:

@@ -95,7 +95,8 @@ class StepsEngine:
 
 def on_row_l1_ball(problem: Any, set: Any) -> bool:
     """Whether the kernels for softmax regression on the row-l1 ball apply."""
-    return type(problem) is SoftmaxRegression and type(set) is RowL1Ball
+    own = type(problem) is SoftmaxRegression and type(set) is RowL1Ball
+    return own and set.ties == "first"
 
 
 class FusedMomentum:

@@ -11,7 +11,9 @@ import numpy as np
 
 from fastfw import schedules as _schedules
 from fastfw._files import atomic_write
+from fastfw.network import OneHiddenLayer
 from fastfw.problems import SoftmaxRegression
+from fastfw.product_sets import L1Ball, ProductSet
 from fastfw.sets import RowL1Ball
 
 if TYPE_CHECKING:
@@ -123,33 +125,53 @@ def _rebuild(
 
 
 def _describe_problem(problem: Any) -> dict[str, Any] | None:
-    if type(problem) is not SoftmaxRegression:
+    if type(problem) not in (SoftmaxRegression, OneHiddenLayer):
         return None
-    return {
-        "name": "SoftmaxRegression",
+    described = {
+        "name": type(problem).__name__,
         "n_features": problem.n_features,
         "n_classes": problem.n_classes,
         "reduction": problem.reduction,
     }
+    if type(problem) is OneHiddenLayer:
+        described.update(n_hidden=problem.n_hidden, activation=problem.activation)
+    return described
 
 
-def _rebuild_problem(described: dict[str, Any] | None) -> SoftmaxRegression:
+def _rebuild_problem(described: dict[str, Any] | None) -> SoftmaxRegression | OneHiddenLayer:
     if described is None:
         raise ValueError("its problem is not saved; give problem=... again")
-    if described.pop("name") != "SoftmaxRegression":
+    kinds: dict[str, Any] = {
+        "SoftmaxRegression": SoftmaxRegression,
+        "OneHiddenLayer": OneHiddenLayer,
+    }
+    kind = kinds.get(described.pop("name"))
+    if kind is None:
         raise ValueError("its problem is unknown")
-    return SoftmaxRegression(**described)
+    problem: SoftmaxRegression | OneHiddenLayer = kind(**described)
+    return problem
 
 
 def _describe_set(set: Any) -> dict[str, Any] | None:
-    if type(set) is not RowL1Ball:
-        return None
-    return {"name": "RowL1Ball", "shape": list(set.shape), "radius": set.radius}
+    if type(set) in (RowL1Ball, L1Ball):
+        size = {"shape": list(set.shape)} if type(set) is RowL1Ball else {"size": set.shape[0]}
+        ties = {} if set.ties == "first" else {"ties": set.ties, "seed": set.seed}
+        return {"name": type(set).__name__, **size, "radius": set.radius, **ties}
+    if type(set) is ProductSet:
+        blocks = [[name, _describe_set(block)] for name, block in set.sets.items()]
+        known = all(block is not None for _, block in blocks)
+        return {"name": "ProductSet", "blocks": blocks} if known else None
+    return None
 
 
-def _rebuild_set(described: dict[str, Any] | None) -> RowL1Ball:
+def _rebuild_set(described: dict[str, Any] | None) -> RowL1Ball | L1Ball | ProductSet:
     if described is None:
         raise ValueError("its set is not saved; give set=... again")
-    if described.pop("name") != "RowL1Ball":
-        raise ValueError("its set is unknown")
-    return RowL1Ball(**described)
+    name = described.pop("name")
+    if name == "RowL1Ball":
+        return RowL1Ball(**described)
+    if name == "L1Ball":
+        return L1Ball(**described)
+    if name == "ProductSet":
+        return ProductSet({block: _rebuild_set(own) for block, own in described["blocks"]})
+    raise ValueError("its set is unknown")

@@ -38,7 +38,7 @@ class OAW(HistoryLearner):
 
     Parameters
     ----------
-    problem, set, start, seed, engine, dtype
+    problem, set, start, seed, engine, dtype, init
         As in `ORGFW`.
     step : float or callable, optional
         Step size eta_n in [0, 1] as a function of the number of Frank-Wolfe steps, the present one
@@ -78,6 +78,7 @@ class OAW(HistoryLearner):
         seed: int | tuple[int, ...] = 0,
         engine: str = "fused",
         dtype: npt.DTypeLike | None = None,
+        init: str | None = None,
     ) -> None:
         super().__init__(
             problem,
@@ -87,6 +88,7 @@ class OAW(HistoryLearner):
             seed=seed,
             engine=engine,
             dtype=dtype,
+            init=init,
         )
 
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:

@@ -27,7 +27,7 @@ class OFW(HistoryLearner):
 
     Parameters
     ----------
-    problem, set, start, seed, engine, dtype
+    problem, set, start, seed, engine, dtype, init
         As in `ORGFW`.
     step : float or callable, optional
         Step size eta_t in [0, 1]. By default min(2/(t + 1), 1), the choice of Lafond et al. (2015).
@@ -75,6 +75,7 @@ class OFW(HistoryLearner):
         seed: int | tuple[int, ...] = 0,
         engine: str = "fused",
         dtype: npt.DTypeLike | None = None,
+        init: str | None = None,
     ) -> None:
         super().__init__(
             problem,
@@ -84,6 +85,7 @@ class OFW(HistoryLearner):
             seed=seed,
             engine=engine,
             dtype=dtype,
+            init=init,
         )
 
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:

@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray
 from fastfw.learners._base import OnlineLearner
-from fastfw.learners._engines import Engine, FusedMomentum, on_row_l1_ball
+from fastfw.learners._engines import Engine
+from fastfw.learners._momentum import can_fuse, fused_momentum
 from fastfw.learners._oracles import evaluate, slope, vertex
 from fastfw.schedules import power_schedule
 
@@ -28,25 +29,30 @@ class ORGFW(OnlineLearner):
     Parameters
     ----------
     problem : object
-        Losses: `SoftmaxRegression`, or any object with ``shape``, ``loss(x, batch)`` and
-        ``gradient(x, batch)``.
+        Losses: `SoftmaxRegression`, `OneHiddenLayer`, or any object with ``shape``,
+        ``loss(x, batch)`` and ``gradient(x, batch)``.
     set : object
-        Feasible set M: `RowL1Ball`, or any object with ``shape``, ``lmo(direction)`` and
-        ``diameter``.
+        Feasible set M: `RowL1Ball`, `ProductSet`, or any object with ``shape``,
+        ``lmo(direction)`` and ``diameter``.
     step : float or callable, optional
         Step size eta_t in [0, 1]. By default 1/(t + 1), for which Theorem 1 holds.
     momentum : float or callable, optional
         rho_t in [0, 1]. By default 1/(t + 1).
     start : array_like, optional
-        x_1, a point of the set. By default zeros, or a vertex where zeros are not feasible.
+        x_1, a point of the set. By default as `init` says.
     seed : int, optional
-        For methods that draw; this one does not.
+        For what is drawn: here the start, if at all.
     engine : {"fused", "steps"}
-        "fused" plays rounds in compiled code where it exists (softmax regression on a row-l1 ball)
-        and otherwise falls back to "steps": the same algorithm composed of oracle calls. Both
-        agree to rounding.
+        "fused" plays rounds in compiled code where it exists (softmax regression on a row-l1 ball,
+        a network with one hidden layer on its l1 balls) and otherwise falls back to "steps": the
+        same algorithm composed of oracle calls. Both agree to rounding.
     dtype : {float64, float32}, optional
         Of the decisions. By default float32 if the first batch is, else float64.
+    init : {"zeros", "vertex", "random"}, optional
+        x_1 where `start` is not given: zeros, the vertex of a random direction, or a random point
+        inside (of l1 balls: at half the radius, all entries nonzero). By default the problem's
+        ``default_init``, see `OneHiddenLayer`; else zeros, or a vertex where zeros are not
+        feasible.
 
     Notes
     -----
@@ -83,6 +89,7 @@ class ORGFW(OnlineLearner):
         seed: int | tuple[int, ...] = 0,
         engine: str = "fused",
         dtype: npt.DTypeLike | None = None,
+        init: str | None = None,
     ) -> None:
         theory = power_schedule(1.0, 1.0)
         super().__init__(
@@ -96,6 +103,7 @@ class ORGFW(OnlineLearner):
             seed=seed,
             engine=engine,
             dtype=dtype,
+            init=init,
         )
 
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
@@ -117,10 +125,10 @@ class ORGFW(OnlineLearner):
         return 1.0, keep, keep, self._schedule("step", t)
 
     def _can_fuse(self) -> bool:
-        return on_row_l1_ball(self.problem, self.set)
+        return can_fuse(self.problem, self.set)
 
     def _make_fused(self, start: FloatArray) -> Engine:
-        return FusedMomentum(self.problem, self.set, start, self._coefficients)
+        return fused_momentum(self.problem, self.set, start, self._coefficients)
 
     def _evaluations(self, t: int, batch_size: int) -> int:
         return 2 * batch_size

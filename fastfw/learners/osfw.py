@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray
 from fastfw.learners._base import OnlineLearner
-from fastfw.learners._engines import Engine, FusedMomentum, on_row_l1_ball
+from fastfw.learners._engines import Engine
+from fastfw.learners._momentum import can_fuse, fused_momentum
 from fastfw.learners._oracles import evaluate, vertex
 from fastfw.schedules import power_schedule
 
@@ -26,7 +27,7 @@ class OSFW(OnlineLearner):
 
     Parameters
     ----------
-    problem, set, start, seed, engine, dtype
+    problem, set, start, seed, engine, dtype, init
         As in `ORGFW`.
     step : float or callable, optional
         Step size eta_t in [0, 1]. By default 1/(t + 1).
@@ -65,6 +66,7 @@ class OSFW(OnlineLearner):
         seed: int | tuple[int, ...] = 0,
         engine: str = "fused",
         dtype: npt.DTypeLike | None = None,
+        init: str | None = None,
     ) -> None:
         super().__init__(
             problem,
@@ -77,6 +79,7 @@ class OSFW(OnlineLearner):
             seed=seed,
             engine=engine,
             dtype=dtype,
+            init=init,
         )
 
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
@@ -93,7 +96,7 @@ class OSFW(OnlineLearner):
         return rho, 0.0, 1.0 - rho, self._schedule("step", t)
 
     def _can_fuse(self) -> bool:
-        return on_row_l1_ball(self.problem, self.set)
+        return can_fuse(self.problem, self.set)
 
     def _make_fused(self, start: FloatArray) -> Engine:
-        return FusedMomentum(self.problem, self.set, start, self._coefficients)
+        return fused_momentum(self.problem, self.set, start, self._coefficients)

@@ -30,7 +30,7 @@ class RegularizedOFW(OnlineLearner):
 
     Parameters
     ----------
-    problem, set, start, seed, engine, dtype
+    problem, set, start, seed, engine, dtype, init
         As in `ORGFW`.
     rounds : int, optional
         T, the number of rounds to come. Without it round t uses t in place of T.
@@ -76,6 +76,7 @@ class RegularizedOFW(OnlineLearner):
         seed: int | tuple[int, ...] = 0,
         engine: str = "fused",
         dtype: npt.DTypeLike | None = None,
+        init: str | None = None,
     ) -> None:
         self._rounds = None if rounds is None else positive_int(rounds, "rounds")
         self._eta = None if eta is None else positive_float(eta, "eta")
@@ -87,6 +88,7 @@ class RegularizedOFW(OnlineLearner):
             seed=seed,
             engine=engine,
             dtype=dtype,
+            init=init,
         )
 
     @property

@@ -1,0 +1,145 @@
+"""A comparison on networks as a table, two CSV files and a picture."""
+
+from __future__ import annotations
+
+import csv
+import os
+from typing import Any
+
+import numpy as np
+
+from fastfw._files import atomic_write
+from fastfw.experiments.comparison import standard_error
+from fastfw.experiments.network import NetworkComparison
+
+__all__ = [
+    "format_network_table",
+    "network_figure",
+    "write_network_png",
+    "write_network_summary",
+    "write_trace_csv",
+]
+
+TRACE_COLUMNS = (
+    "trial", "method", "round", "seconds", "loss", "accuracy", "test_accuracy", "gap", "least_gap",
+)  # fmt: skip
+SUMMARY_COLUMNS = (
+    "method", "data", "hidden", "batch_size", "radius", "trials", "seed", "rounds",
+    "gradient_evaluations", "seconds", "loss", "loss_standard_error", "suboptimality", "accuracy",
+    "test_accuracy", "least_gap",
+)  # fmt: skip
+
+
+def _rows(result: NetworkComparison) -> list[dict[str, Any]]:
+    """Return the summary's rows."""
+    return [
+        {
+            "method": run.name,
+            "data": result.data,
+            "hidden": result.hidden,
+            "batch_size": result.batch_size,
+            "radius": result.radius,
+            "trials": result.trials,
+            "seed": result.seed,
+            "rounds": run.rounds,
+            "gradient_evaluations": run.evaluations,
+            "seconds": float(run.seconds.mean()),
+            "loss": float(run.last("losses").mean()),
+            "loss_standard_error": standard_error(run.last("losses")),
+            "suboptimality": float(result.suboptimality(run).mean()),
+            "accuracy": float(run.last("accuracies").mean()),
+            "test_accuracy": float(run.last("test_accuracies").mean()),
+            "least_gap": float(run.last("least_gaps").mean()),
+        }
+        for run in result.runs
+    ]
+
+
+def format_network_table(result: NetworkComparison) -> str:
+    """Return the table that ``fastfw compare --problem network`` prints."""
+    lines = [
+        f"network with {result.hidden} hidden units on {result.data}: batches of "
+        f"{result.batch_size}, l1 balls of radius {result.radius:g}, {result.trials} trials",
+        "",
+        f"{'method':<10} {'rounds':>8} {'gradients':>10} {'seconds':>8} {'loss':>8} {'+-':>7} "
+        f"{'subopt.':>8} {'train':>6} {'test':>6} {'gap':>8}",
+    ]
+    for run, row in zip(result.runs, _rows(result), strict=True):
+        lines.append(
+            f"{run.label:<10} {run.rounds:>8} {run.evaluations:>10} {row['seconds']:>8.3f} "
+            f"{row['loss']:>8.4f} {row['loss_standard_error']:>7.4f} {row['suboptimality']:>8.4f} "
+            f"{row['accuracy']:>6.3f} {row['test_accuracy']:>6.3f} {row['least_gap']:>8.4f}"
+        )
+    lines += [
+        "",
+        "means over the trials, at the last point; gap: the smallest at the rounds evaluated;",
+        "suboptimality is relative to the lowest loss that any method found",
+    ]
+    return "\n".join(lines)
+
+
+def write_trace_csv(result: NetworkComparison, path: str | os.PathLike[str]) -> None:
+    """Write one row for each trial, method and round evaluated."""
+    with atomic_write(path) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(TRACE_COLUMNS)
+        for trial in range(result.trials):
+            for run in result.runs:
+                t = run.traces[trial]
+                columns = [t.seconds, t.losses, t.accuracies, t.test_accuracies]
+                columns += [t.gaps, t.least_gaps]
+                for i, number in enumerate(t.rounds):
+                    cells = ["" if c is None else repr(float(c[i])) for c in columns]
+                    writer.writerow([trial, run.name, int(number), *cells])
+
+
+def write_network_summary(result: NetworkComparison, path: str | os.PathLike[str]) -> None:
+    """Write one row for each method, means over the trials."""
+    with atomic_write(path) as file:
+        writer = csv.DictWriter(file, SUMMARY_COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(_rows(result))
+
+
+def network_figure(result: NetworkComparison) -> Any:
+    """Draw training loss, accuracy and test accuracy by update time, means over the trials.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Drawn without a display; no global state of matplotlib is touched.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from fastfw.experiments.plots import _STYLES
+
+    figure = Figure(figsize=(14, 4.4), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = {
+        "losses": "training loss (nats)",
+        "accuracies": "training accuracy",
+        "test_accuracies": "test accuracy",
+    }
+    for axes, (what, label) in zip(figure.subplots(1, 3), panels.items(), strict=True):
+        for index, run in enumerate(result.runs):
+            colour, dashes, marker = _STYLES[index % len(_STYLES)]
+            values = [getattr(t, what) for t in run.traces]
+            if any(v is None for v in values):
+                continue
+            seconds = np.mean([t.seconds for t in run.traces], axis=0)
+            axes.plot(
+                seconds[1:], np.mean(values, axis=0)[1:], color=colour, linestyle=dashes,
+                marker=marker, markersize=5, linewidth=1.8, label=run.label,
+            )  # fmt: skip
+        axes.set(xlabel="update time (s)", ylabel=label, xscale="log")
+        axes.grid(True, color="0.9", linewidth=0.8)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.axes[0].legend(loc="best", frameon=False, handlelength=3.6)
+    return figure
+
+
+def write_network_png(figure: Any, path: str | os.PathLike[str]) -> None:
+    """Write the picture."""
+    with atomic_write(path, binary=True) as file:
+        figure.savefig(file, format="png")

@@ -1,0 +1,70 @@
+"""The compiled engine of SVRF, for softmax regression and for networks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw._checks import FloatArray
+from fastfw._layout import padded, padded_zeros, unpadded
+from fastfw.learners._engines import on_row_l1_ball
+from fastfw.learners._momentum import balls
+from fastfw.problems import Rows
+
+__all__ = ["FusedAnchored"]
+
+
+class FusedAnchored:
+    """Gradients corrected by those at a snapshot, a vertex and a step: one compiled loop."""
+
+    def __init__(self, problem: Any, set: Any, start: FloatArray) -> None:
+        self._set = set
+        self._convex = on_row_l1_ball(problem, set)
+        W = start if self._convex else problem.blocks(start)["W1"]
+        self._activation = 0 if self._convex else problem.activation_number
+        self._d = W.shape[1]
+        self.u = padded(W, start.dtype)
+        self.estimates = padded_zeros((2, *W.shape), start.dtype)
+        self.snapshot = np.zeros_like(self.u)
+        self.sum = np.zeros_like(self.u)
+        self.scalars = np.array([1.0, 0.0, 0.0])
+        self.tails = np.zeros((5, start.size - W.size), start.dtype)
+        self.tails[0] = start.reshape(-1)[W.size :]
+
+    def iterations(
+        self,
+        t: int,
+        rows: Rows,
+        starts: npt.NDArray[np.intp],
+        whole: npt.NDArray[np.bool_],
+        eta: npt.NDArray[np.float64],
+    ) -> tuple[int, npt.NDArray[np.float64]]:
+        """Play iterations on rows[starts[i]:starts[i+1]]: how many were done, and losses."""
+        from fastfw.kernels import anchored
+
+        losses = np.empty(eta.size)
+        state = self.u, self.estimates, self.snapshot, self.sum
+        if self._convex:
+            done: int = anchored.rounds(
+                *rows, starts, whole, eta, self._set.radius, *state, self.scalars, losses
+            )
+        else:
+            done = anchored.network_rounds(
+                *rows, starts, whole, eta, *balls(self._set), self._activation, *state, self.tails,
+                self.scalars, losses,
+            )  # fmt: skip
+        return done, losses[: done + 1]
+
+    def decision(self) -> FloatArray:
+        """Return x_t, a new array."""
+        return self._point(self.u * self.u.dtype.type(self.scalars[0]), 0)
+
+    def total(self) -> FloatArray:
+        """Return the sum of x_1, ..., x_{t-1}, a new array."""
+        return self._point(self.u * self.u.dtype.type(self.scalars[1]) + self.sum, 4)
+
+    def _point(self, W: FloatArray, tail: int) -> FloatArray:
+        W = unpadded(W, self._d)
+        return W if self._convex else np.concatenate([W.reshape(-1), self.tails[tail]])

@@ -1,0 +1,95 @@
+"""Where learners start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw._checks import FloatArray, sealed
+from fastfw.sets import point_inside, random_vertex
+
+__all__ = ["INITS", "first_point", "given_or_usual"]
+
+#: Names of the ways to choose x_1.
+INITS = ("zeros", "vertex", "random")
+
+# Part of the seed, so that the start and batches drawn with the same seed do not go together.
+_STREAM = 0x696E6974
+
+
+def first_point(
+    problem: Any,
+    set: Any,
+    start: npt.ArrayLike | None,
+    init: str | None,
+    seed: int | tuple[int, ...],
+) -> FloatArray:
+    """Return x_1, read-only: the start given, if feasible, or a point chosen as `init` says.
+
+    With neither, the problem's ``default_init`` if it has one; else the set's own start, zeros
+    where feasible, or a vertex.
+    """
+    if init is not None and init not in INITS:
+        raise ValueError(f"init must be one of {INITS}, but it is {init!r}")
+    if start is not None:
+        if init is not None:
+            raise ValueError("start and init both say where to start; give one of them")
+        return sealed(_given(set, start))
+    init = getattr(problem, "default_init", None) if init is None else init
+    shape = tuple(set.shape)
+    if init is None:
+        return sealed(_usual(set))
+    if init == "zeros":
+        if not _may_contain_zero(set, shape):
+            raise ValueError(f"init is 'zeros', but they do not lie in {set!r}; try 'vertex'")
+        return sealed(np.zeros(shape))
+    rng = np.random.default_rng((*((seed,) if isinstance(seed, int) else seed), _STREAM))
+    if init == "vertex":
+        return sealed(random_vertex(set, rng))
+    return sealed(point_inside(set, rng))
+
+
+def given_or_usual(set: Any, start: npt.ArrayLike | None) -> FloatArray:
+    """Return a start that does not depend on the problem, read-only."""
+    return sealed(_usual(set) if start is None else _given(set, start))
+
+
+def _usual(set: Any) -> FloatArray:
+    shape = tuple(set.shape)
+    if hasattr(set, "start"):
+        return np.array(set.start(), np.float64)
+    if _may_contain_zero(set, shape):
+        return np.zeros(shape)
+    return np.array(set.lmo(np.zeros(shape)), np.float64)
+
+
+def _given(set: Any, start: npt.ArrayLike) -> FloatArray:
+    shape = tuple(set.shape)
+    point = np.array(start, order="C")
+    if point.dtype.kind not in "fiub":
+        raise TypeError(f"start must hold real numbers, but its dtype is {point.dtype}")
+    point = point.astype(np.float64)
+    if point.shape != shape:
+        raise ValueError(f"start must have shape {shape}, but it has {point.shape}")
+    if not np.isfinite(point).all():
+        raise ValueError("start must be finite, but it holds NaN or infinity")
+    if hasattr(set, "contains") and not set.contains(point):
+        raise ValueError(
+            f"start must lie in {set!r}, but it does not; leave start out, or project it first"
+        )
+    return point
+
+
+def _may_contain_zero(set: Any, shape: tuple[int, ...]) -> bool:
+    """Zero is outside a set if the oracle's minimum over it is positive in some direction."""
+    if hasattr(set, "contains"):
+        return bool(set.contains(np.zeros(shape)))
+    rng = np.random.default_rng(0)
+    directions = [np.ones(shape), *(rng.standard_normal(shape) for _ in range(4))]
+    return all(
+        np.vdot(sign * g, np.asarray(set.lmo(sign * g))) <= 0.0
+        for g in directions
+        for sign in (1.0, -1.0)
+    )

@@ -1,0 +1,175 @@
+"""What a run reached at its checkpoints: loss, accuracy, Frank-Wolfe gap against time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw._checks import positive_int
+from fastfw.streams import Dataset
+
+__all__ = ["Trace", "frank_wolfe_gap", "log_spaced", "trace"]
+
+Floats = npt.NDArray[np.float64]
+
+
+def log_spaced(last: int, count: int = 30) -> npt.NDArray[np.intp]:
+    """Return round numbers from 1 to `last`, about evenly spaced on a logarithmic axis.
+
+    Parameters
+    ----------
+    last : int
+        The largest; T + 1 for the decision after T rounds.
+    count : int
+        How many at most; equal ones are left out.
+
+    Returns
+    -------
+    ndarray of int
+        Increasing, as ``checkpoints`` of `run` and `fit` take them.
+
+    Examples
+    --------
+    >>> log_spaced(1001, 7).tolist()
+    [1, 3, 10, 32, 100, 316, 1001]
+    """
+    last = positive_int(last, "last")
+    count = positive_int(count, "count")
+    return np.unique(np.rint(np.geomspace(1, last, count)).astype(np.intp))
+
+
+def frank_wolfe_gap(problem: Any, set: Any, x: npt.ArrayLike, batch: Any) -> float:
+    r"""Return the Frank-Wolfe gap of a point, at least 0 and 0 only where it is stationary.
+
+    .. math:: \max_{v \in M} \langle \nabla f(x), x - v \rangle
+
+    (equation (4) of the paper). For a convex f it bounds f(x) less its minimum.
+
+    Parameters
+    ----------
+    problem, set : object
+        As in `ORGFW`.
+    x : array_like
+        A point of the set.
+    batch : object
+        The data that f is the loss of, such as a whole `Dataset` or a pair (X, y).
+
+    Examples
+    --------
+    >>> import numpy as np, fastfw as fw
+    >>> problem, ball = fw.SoftmaxRegression(2, 2), fw.RowL1Ball((2, 2), radius=1.0)
+    >>> round(fw.frank_wolfe_gap(problem, ball, np.zeros((2, 2)), (np.eye(2), [0, 1])), 6)
+    0.5
+    """
+    gradient = np.asarray(problem.gradient(x, batch), np.float64)
+    v = np.asarray(set.lmo(gradient))
+    return float((gradient * (np.asarray(x, np.float64) - v)).sum())
+
+
+@dataclass(frozen=True, repr=False)
+class Trace:
+    """A run at its checkpoints; see `trace`.
+
+    Attributes
+    ----------
+    rounds : ndarray of int, shape (k,)
+        Numbers t of the checkpoints.
+    seconds : ndarray, shape (k,)
+        Time spent on updates before them, evaluation excluded.
+    losses : ndarray, shape (k,)
+        f(x_t) on the training data.
+    gaps, least_gaps : ndarray, shape (k,) or None
+        The Frank-Wolfe gaps of f at x_t, and the smallest so far (Proposition 1); None unless
+        asked for.
+    accuracies, test_accuracies : ndarray, shape (k,) or None
+        Shares of samples classified as labelled; None where the problem cannot tell, or without
+        test data.
+    """
+
+    rounds: npt.NDArray[np.intp]
+    seconds: Floats
+    losses: Floats
+    gaps: Floats | None
+    least_gaps: Floats | None
+    accuracies: Floats | None
+    test_accuracies: Floats | None
+
+    def __repr__(self) -> str:
+        if not len(self.rounds):
+            return "<Trace: no checkpoints>"
+        return (
+            f"<Trace: {len(self.rounds)} checkpoints up to round {self.rounds[-1]}, "
+            f"loss {self.losses[-1]:.4f}>"
+        )
+
+
+def trace(
+    result: Any,
+    problem: Any,
+    set: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    X_test: Any = None,
+    y_test: Any = None,
+    gap: bool = False,
+) -> Trace:
+    """Evaluate the points that a run kept.
+
+    Parameters
+    ----------
+    result : RunResult or FitResult
+        From `run` or `fit` with ``checkpoints``.
+    problem, set : object
+        What was run on.
+    X, y : array_like, or a Dataset without y
+        The data on which losses, gaps and accuracies are evaluated.
+    X_test, y_test : array_like, optional
+        Further data for accuracies.
+    gap : bool
+        Whether Frank-Wolfe gaps are wanted; each costs a gradient over the data.
+
+    Returns
+    -------
+    Trace
+        Losses, accuracies and gaps against rounds and time.
+
+    Examples
+    --------
+    >>> import numpy as np, fastfw as fw
+    >>> X, y = np.eye(4), np.array([0, 1, 0, 1])
+    >>> problem, ball = fw.SoftmaxRegression(4, 2), fw.RowL1Ball((2, 4), radius=2.0)
+    >>> stream = fw.iid_stream(X, y, batch_size=2, rounds=100, seed=0)
+    >>> result = fw.ORGFW(problem, ball).run(stream, checkpoints=fw.log_spaced(101, 5))
+    >>> curve = fw.trace(result, problem, ball, X, y, gap=True)
+    >>> curve.rounds.tolist(), bool(curve.losses[-1] < curve.losses[0])
+    ([1, 3, 10, 32, 101], True)
+    >>> bool(np.all(curve.least_gaps >= 0))
+    True
+    """
+    batch = X if isinstance(X, Dataset) and y is None else (X, y)
+    if hasattr(problem, "rows") and not isinstance(batch, Dataset):
+        batch = Dataset(X, y)  # checked once
+    points = list(result.decisions)
+    losses = np.array([float(problem.loss(x, batch)) for x in points])
+    gaps = least = accuracies = test = None
+    if gap:
+        gaps = np.array([frank_wolfe_gap(problem, set, x, batch) for x in points])
+        least = np.minimum.accumulate(gaps)
+    if hasattr(problem, "accuracy"):
+        A, labels = (batch.X, batch.y) if isinstance(batch, Dataset) else batch
+        accuracies = np.array([problem.accuracy(x, A, labels) for x in points])
+        if X_test is not None and len(X_test):
+            test = np.array([problem.accuracy(x, X_test, y_test) for x in points])
+    return Trace(
+        np.asarray(result.checkpoints),
+        np.asarray(result.checkpoint_seconds),
+        losses,
+        gaps,
+        least,
+        accuracies,
+        test,
+    )

@@ -1,0 +1,158 @@
+"""Comparisons on networks: equal work, files, the command line."""
+
+import csv
+
+import numpy as np
+import pytest
+
+import fastfw as fw
+from fastfw import cli
+from fastfw.experiments import compare_network, format_network_table
+from fastfw.experiments.network import CONSTANTS, NETWORK_METHODS, _affordable
+from fastfw.experiments.network_report import (
+    network_figure,
+    write_network_summary,
+    write_trace_csv,
+)
+from network_cases import make_data
+
+SMALL = {"hidden": 3, "rounds": 12, "batch_size": 4, "trials": 2, "checkpoints": 4}
+
+
+def rows_of(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize(
+    ("budget", "n", "q", "b", "wanted"),
+    [(1, 10, 5, 2, 1), (10, 10, 5, 2, 1), (26, 10, 5, 2, 5), (35, 10, 5, 2, 5), (40, 10, 5, 2, 7)],
+)
+def test_iterations_that_a_budget_affords(budget, n, q, b, wanted):
+    assert _affordable(budget, n, q, b) == wanted
+
+
+def test_all_methods_do_equal_work():
+    X, y = make_data(n=30)
+    calls = []
+    result = compare_network(
+        (X, y), **{**SMALL, "rounds": 200, "trials": 1}, progress=lambda *a: calls.append(a)
+    )
+    work = {run.name: run.evaluations for run in result.runs}
+    assert list(work) == list(NETWORK_METHODS)
+    assert work["orgfw"] == work["osfw"] == work["regularized-ofw"] == 1600
+    assert work["ofw"] == work["oaw"] == 4 * 29 * 30 // 2
+    for name in ("svrf", "spiderfw"):
+        assert 1600 - 2 * CONSTANTS["mnist"][name][2] < work[name] <= 1600
+    assert calls[-1][1] == 7
+    starts = {run.traces[0].losses[0] for run in result.runs}
+    assert len(starts) == 1  # all begin at the same point
+    for run in result.runs:
+        assert run.traces[0].rounds[-1] == run.rounds + 1
+        assert result.suboptimality(run)[0] >= 0.0
+        assert run.seconds.shape == (1,)
+
+
+def test_trials_are_plain_runs():
+    X, y = make_data(n=30)
+    result = compare_network((X, y), **SMALL, methods=["orgfw", "spiderfw"], seed=5, init="vertex")
+    problem = fw.OneHiddenLayer(X.shape[1], 3, 3)
+    M = problem.l1_balls(10.0, 10.0)
+    for i in range(2):
+        learner = fw.ORGFW(
+            problem,
+            M,
+            step=fw.power_schedule(2, 1),
+            momentum=fw.power_schedule(0.25, 0.5),
+            init="vertex",
+            seed=5 + i,
+        )
+        run = learner.run(fw.iid_stream(X, y, batch_size=4, rounds=12, seed=5 + i))
+        assert result.runs[0].traces[i].losses[-1] == problem.loss(run.decision, (X, y))
+        offline = fw.SpiderFW(problem, M, 2e-3, 240, 50, 5 + i, init="vertex")
+        decision = offline.fit(X, y, iterations=result.runs[1].rounds).decision
+        assert result.runs[1].traces[i].losses[-1] == problem.loss(decision, (X, y))
+
+
+def test_files(tmp_path):
+    result = compare_network(make_data(n=30), **SMALL, methods=["osfw", "svrf"], gap=False)
+    write_trace_csv(result, tmp_path / "trace.csv")
+    write_network_summary(result, tmp_path / "summary.csv")
+    curves = rows_of(tmp_path / "trace.csv")
+    assert len(curves) == sum(len(t.rounds) for run in result.runs for t in run.traces)
+    assert float(curves[0]["loss"]) == result.runs[0].traces[0].losses[0]
+    assert curves[0]["gap"] == curves[0]["test_accuracy"] == ""
+    summary = rows_of(tmp_path / "summary.csv")
+    assert [row["method"] for row in summary] == ["osfw", "svrf"]
+    assert float(summary[1]["loss"]) == result.runs[1].last("losses").mean()
+    assert "SVRF" in format_network_table(result)
+    figure = network_figure(result)
+    assert [len(axes.lines) for axes in figure.axes] == [2, 2, 0]
+
+
+def test_schedules_of_ones_own():
+    X, y = make_data(n=30)
+    options = {**SMALL, "methods": ["orgfw"], "trials": 1}
+    zero = compare_network((X, y), **options, step=fw.power_schedule(1e-300, 1))
+    losses = zero.runs[0].traces[0].losses
+    assert np.array_equal(losses, np.full(len(losses), losses[0]))
+    other = compare_network((X, y), **options, momentum=fw.power_schedule(1, 0))
+    usual = compare_network((X, y), **options)
+    assert other.runs[0].traces[0].losses[-1] != usual.runs[0].traces[0].losses[-1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"methods": ["sgd"]}, "methods: unknown 'sgd'"),
+        ({"methods": []}, "name at least one"),
+        ({"methods": ["osfw", "osfw"]}, "each once"),
+        ({"rounds": 0}, "rounds"),
+        ({"trials": 0}, "trials"),
+        ({"radius": -1.0}, "radius"),
+        ({"hidden": 0}, "n_hidden"),
+        ({"init": "ones"}, "init"),
+    ],
+)
+def test_bad_arguments(options, message):
+    with pytest.raises(ValueError, match=message):
+        compare_network(make_data(), **options)
+
+
+def test_command_line(tmp_path, capsys):
+    X, y = make_data(n=30)
+    np.savez(tmp_path / "data.npz", X=X, y=y)
+    out = tmp_path / "out"
+    arguments = f"compare --problem network --hidden 3 --data {tmp_path / 'data.npz'} --rounds 9"
+    arguments += f" --batch-size 4 --trials 2 --methods spider-fw,orgfw,rofw --out {out}"
+    assert cli.main(arguments.split()) == 0
+    table = capsys.readouterr().out
+    assert "SPIDER-FW" in table
+    assert sorted(p.name for p in out.iterdir()) == ["network.png", "summary.csv", "trace.csv"]
+    methods = [row["method"] for row in rows_of(out / "summary.csv")]
+    assert methods == ["orgfw", "regularized-ofw", "spiderfw"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--problem network --setting adversarial", "--setting adversarial is not for"),
+        ("--problem network --bounds", "--bounds is not for"),
+        ("--problem network --preset theory", "--preset is not for"),
+        ("--problem network --inner-steps 3", "--inner-steps is not for"),
+        ("--problem network --methods morgfw", "unknown 'morgfw'"),
+        ("--problem network --hidden 0", "--hidden"),
+        ("--problem networks", "did you mean 'network'"),
+        ("--problem network --data nowhere.npz", "nowhere.npz"),
+        ("--hidden 3", "--hidden: it is for --problem network"),
+        ("--init zeros", "--init: it is for --problem network"),
+        ("--methods svrf", "svrf, spiderfw are for --problem network"),
+    ],
+)
+def test_unusable_command_lines(arguments, message, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert cli.main(["compare", *arguments.split(), "--out", str(out)]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not out.exists()

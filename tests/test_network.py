@@ -1,0 +1,375 @@
+"""The network: gradients, and every online method on it against the reference."""
+
+import numpy as np
+import pytest
+
+import fastfw as fw
+import reference as ref
+import reference_network as rn
+from layouts import LAYOUTS
+from network_cases import (
+    BIAS_RADIUS,
+    RADII,
+    SHAPE,
+    WEIGHT_RADIUS,
+    inside,
+    make_data,
+    make_problem,
+    make_stream,
+)
+from sizes import quiet, sized
+
+EPS = np.finfo(np.float64).eps
+ACTIVATIONS = ["sigmoid", "tanh", "relu"]
+ENGINES = ["fused", "steps"]
+ROUGH = {
+    "step": lambda t: (1.0, 0.3, 0.95, 0.0, 0.9)[t % 5],
+    "momentum": lambda t: (0.5, 1.0, 0.0, 0.25)[t % 4],
+}
+POWER = {"step": fw.power_schedule(1.0, 1.0), "momentum": fw.power_schedule(1.0, 2 / 3)}
+STEP = {"step": fw.power_schedule(1.0, 0.75)}
+LEARNERS = {
+    "ORGFW": (fw.ORGFW, "orgfw", POWER, {}),
+    "ORGFW, rough": (fw.ORGFW, "orgfw", ROUGH, {}),
+    "OSFW": (fw.OSFW, "osfw", POWER, {}),
+    "OSFW, rough": (fw.OSFW, "osfw", ROUGH, {}),
+    "OFW": (fw.OFW, "ofw", STEP, {}),
+    "RegularizedOFW": (
+        fw.RegularizedOFW,
+        "regularised_ofw",
+        {**STEP, "rounds": 30},
+        {"eta": "c", "value": 50.0},
+    ),
+    "OAW": (fw.OAW, "oaw", STEP, {}),
+}
+every_learner = pytest.mark.parametrize("name", LEARNERS)
+engines = pytest.mark.parametrize("engine", ENGINES)
+
+
+def make(name, engine="fused", *, shape=SHAPE, activation="sigmoid", reduction="mean", **changes):
+    kind, _, options, constant = LEARNERS[name]
+    options = {**options, **({"eta": constant["value"]} if constant else {})}
+    problem, M = make_problem(shape, activation, reduction)
+    options = {"start": inside(shape), **options, **changes}
+    return kind(problem, M, engine=engine, **options)
+
+
+def reference_run(name, stream, *, shape=SHAPE, activation="sigmoid", reduction="mean", start=None):
+    _, method, options, constant = LEARNERS[name]
+    options = {**options, **({"c": constant["value"]} if constant else {})}
+    run = getattr(rn.methods(shape, activation), method)
+    start = inside(shape) if start is None else start
+    return run(start, [(b.X, b.y) for b in stream], RADII, reduction=reduction, **options)
+
+
+# --- the problem ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize(
+    ("shape", "n"), [(SHAPE, 7), ((1, 1, 2), 1), ((9, 5, 2), 4), ((33, 11, 12), 90)]
+)
+def test_loss_and_gradient_are_the_references(activation, reduction, shape, n):
+    shape = rn.Shape(*shape)
+    X, y = make_data(shape, n=max(n, shape.n_classes))
+    problem, _ = make_problem(shape, activation, reduction)
+    x = np.random.default_rng(3).standard_normal(problem.shape)
+    value, gradient = problem.loss_and_gradient(x, (X, y))
+    wanted, by_blocks = rn.loss_and_gradient(x, X, y, reduction, shape=shape, activation=activation)
+    scale = len(y) if reduction == "sum" else 1
+    assert abs(value - wanted) <= 1e-14 * scale * (1 + abs(wanted))
+    assert np.abs(gradient - by_blocks).max() <= 1e-13 * scale
+    assert problem.loss(x, (X, y)) == pytest.approx(value, rel=1e-14)
+    assert problem.sample_losses(x, (X, y)).shape == (len(y),)
+    assert np.array_equal(problem.gradient(x, (X, y)), gradient)
+
+
+@pytest.mark.parametrize("activation", ["sigmoid", "tanh"])
+@pytest.mark.parametrize("block", ["W1", "b1", "W2", "b2"])
+def test_gradient_of_every_block_is_that_of_finite_differences(activation, block):
+    X, y = make_data()
+    problem, _ = make_problem(activation=activation)
+    x = np.random.default_rng(4).standard_normal(problem.shape)
+    own = problem.blocks(problem.gradient(x, (X, y)))[block]
+    h = 1e-5
+    for index in np.ndindex(own.shape):
+        values = []
+        for sign in (1, -1):
+            moved = x.copy()
+            problem.blocks(moved)[block][index] += sign * h
+            values.append(problem.loss(moved, (X, y)))
+        # central differences: third derivatives times h^2 / 6, and rounding of the loss over h
+        assert abs((values[0] - values[1]) / (2 * h) - own[index]) <= 1e-9
+
+
+def test_blocks():
+    problem, M = make_problem()
+    x = np.arange(float(problem.shape[0]))
+    blocks = problem.blocks(x)
+    for own, wanted in zip(blocks.values(), rn.split(x, SHAPE), strict=True):
+        assert np.array_equal(own, wanted)
+        assert np.shares_memory(own, x)
+    assert list(blocks) == list(M.sets) == list(problem.block_shapes) == ["W1", "b1", "W2", "b2"]
+    assert {n: b.shape for n, b in M.blocks(x).items()} == problem.block_shapes
+    assert [M.sets[name].radius for name in blocks] == list(RADII)
+    assert problem.shape == M.shape == (SHAPE.size,)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_predictions(activation):
+    X, y = make_data()
+    problem, _ = make_problem(activation=activation)
+    x = np.random.default_rng(5).standard_normal(problem.shape)
+    W1, b1, W2, b2 = rn.split(x, SHAPE)
+    Z = rn.activate(X @ W1.T + b1, activation) @ W2.T + b2
+    assert np.abs(problem.logits(x, X) - Z).max() <= 1e-13
+    assert np.array_equal(problem.predict(x, X), Z.argmax(axis=1))
+    assert problem.accuracy(x, X, y) == np.mean(Z.argmax(axis=1) == y)
+    softmax = fw.SoftmaxRegression(SHAPE.d, SHAPE.n_classes)
+    W = np.random.default_rng(6).standard_normal(softmax.shape)
+    assert softmax.accuracy(W, X, y) == np.mean((X @ W.T).argmax(axis=1) == y)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_huge_inputs_stay_finite(activation):
+    X, y = make_data()
+    problem, _ = make_problem(activation=activation)
+    x = 1e3 * np.random.default_rng(7).standard_normal(problem.shape)
+    value, gradient = problem.loss_and_gradient(x, (1e3 * X, y))
+    assert np.isfinite(value)
+    assert np.isfinite(gradient).all()
+    wanted, _ = rn.loss_and_gradient(x, 1e3 * X, y, shape=SHAPE, activation=activation)
+    assert value == pytest.approx(wanted, rel=1e-12)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_any_layout(layout):
+    X, y = make_data()
+    problem, _ = make_problem()
+    x = np.random.default_rng(8).standard_normal(problem.shape)
+    wanted = problem.loss_and_gradient(x, (X, y))
+    value, gradient = problem.loss_and_gradient(LAYOUTS[layout](x), (LAYOUTS[layout](X), y))
+    assert value == wanted[0]
+    assert np.array_equal(gradient, wanted[1])
+
+
+def test_single_precision():
+    X, y = make_data()
+    problem, _ = make_problem()
+    x = np.random.default_rng(9).standard_normal(problem.shape)
+    value, gradient = problem.loss_and_gradient(x, (X.astype(np.float32), y))
+    wanted = problem.loss_and_gradient(x, (X, y))
+    assert gradient.dtype == np.float32
+    assert abs(value - wanted[0]) <= 1e-6
+    assert np.abs(gradient - wanted[1]).max() <= 1e-6
+
+
+def test_equality_and_text():
+    problem, _ = make_problem()
+    assert problem == make_problem()[0]
+    assert hash(problem) == hash(make_problem()[0])
+    assert problem != make_problem(activation="tanh")[0]
+    assert problem != 3
+    assert (problem.n_hidden, problem.activation) == (SHAPE.m, "sigmoid")
+    assert "n_hidden=4" in repr(problem)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda p, b: fw.OneHiddenLayer(3, 0, 2), ValueError, "n_hidden"),
+        (lambda p, b: fw.OneHiddenLayer(3, 2, 1), ValueError, "n_classes"),
+        (lambda p, b: fw.OneHiddenLayer(3, 2.5, 2), TypeError, "n_hidden"),
+        (lambda p, b: fw.OneHiddenLayer(3, 2, 2, activation="step"), ValueError, "activation"),
+        (lambda p, b: fw.OneHiddenLayer(3, 2, 2, reduction="max"), ValueError, "reduction"),
+        (lambda p, b: p.loss(np.zeros(3), b), ValueError, r"x must have shape \(43,\)"),
+        (lambda p, b: p.loss(np.zeros(43), (b[0][:, 1:], b[1])), ValueError, "6 features"),
+        (lambda p, b: p.loss(np.zeros(43), (b[0], b[1] + 1)), ValueError, "labels must be 0"),
+    ],
+)
+def test_bad_calls(call, kind, message):
+    problem, _ = make_problem()
+    with pytest.raises(kind, match=message):
+        call(problem, make_data())
+
+
+# --- learners -------------------------------------------------------------------------------------
+
+
+@every_learner
+@engines
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_rounds_follow_the_reference(name, engine, activation):
+    slow = name in ("OFW", "OAW")
+    # later on, hidden units at their bounds make entries of W2's gradient equal but for rounding
+    T = sized(30 if slow else 100, 10 if slow else 20)
+    stream = make_stream(rounds=T)
+    learner = make(name, engine, activation=activation)
+    result = learner.run(stream, checkpoints=range(1, T + 2))
+    run = reference_run(name, stream, activation=activation)
+    assert np.abs(result.decisions - run.iterates).max() <= 1e-11
+    assert np.abs(result.losses - run.losses).max() <= 1e-11
+    assert np.abs(result.average - run.iterates[:-1].mean(axis=0)).max() <= 1e-11
+
+
+@pytest.mark.parametrize("name", ["ORGFW", "OSFW"])
+@engines
+def test_sum_of_losses(name, engine):
+    stream = make_stream(rounds=sized(100, 15))
+    result = make(name, engine, reduction="sum").run(stream)
+    run = reference_run(name, stream, reduction="sum")
+    assert np.abs(result.decision - run.iterates[-1]).max() <= 1e-11
+    assert np.abs(result.losses - run.losses).max() <= 1e-10
+
+
+@pytest.mark.parametrize("name", ["ORGFW", "ORGFW, rough", "OSFW"])
+@pytest.mark.parametrize(
+    ("shape", "B"), [((1, 1, 3), 1), ((16, 5, 11), 67), ((1024, 3, 4), 6), ((2051, 7, 3), 9)]
+)
+def test_engines_agree_in_other_shapes(name, shape, B):
+    shape = rn.Shape(*shape)
+    T = sized(40, 4)
+    stream = make_stream(shape, rounds=T, batch_size=B)
+    one, other = (make(name, engine, shape=shape).run(stream) for engine in ENGINES)
+    assert np.abs(one.decision - other.decision).max() <= 1e-11
+    assert np.abs(one.losses - other.losses).max() <= 1e-11
+    assert np.abs(one.average - other.average).max() <= 1e-11
+
+
+def test_which_engine():
+    problem, M = make_problem()
+    fused = {kind: kind(problem, M).engine for kind in (fw.ORGFW, fw.OSFW)}
+    assert set(fused.values()) == {"fused"}
+    others = [
+        fw.ProductSet(list(M.sets.values())[::-1]),
+        fw.ProductSet({**M.sets, "b1": fw.RowL1Ball((1, 4), 2.0)}),
+        fw.L1Ball(problem.shape[0], 2.0),
+    ]
+    for other in others:
+        learner = fw.ORGFW(problem, other)
+        assert learner.engine == "steps"
+        learner.run(make_stream(rounds=3))
+
+
+@every_learner
+@engines
+def test_every_decision_is_feasible_in_every_block(name, engine):
+    T = sized(40, 10)
+    learner = make(name, engine)
+    result = learner.run(make_stream(rounds=T), checkpoints=range(1, T + 2))
+    for t, x in enumerate(result.decisions, start=1):
+        W1, b1, W2, b2 = rn.split(x, SHAPE)
+        slack = 1.0 + 4 * EPS * t
+        assert np.abs(W1).sum(axis=1).max() <= WEIGHT_RADIUS * slack
+        assert np.abs(W2).sum(axis=1).max() <= WEIGHT_RADIUS * slack
+        assert np.abs(b1).sum() <= BIAS_RADIUS * slack
+        assert np.abs(b2).sum() <= BIAS_RADIUS * slack
+        assert learner.set.contains(x)
+
+
+@pytest.mark.parametrize("name", ["ORGFW", "ORGFW, rough", "OSFW"])
+def test_rounds_one_by_one_are_a_run(name):
+    """And so is a run in two parts, saved and loaded in between: the same bits."""
+    T = sized(60, 12)
+    stream = make_stream(rounds=T)
+    whole = make(name)
+    result = whole.run(stream)
+    single = make(name)
+    losses = [single.observe(batch).loss for batch in stream]
+    assert losses == result.losses.tolist()
+    assert single.play().tobytes() == result.decision.tobytes()
+    assert single.average.tobytes() == result.average.tobytes()
+
+
+@every_learner
+@engines
+def test_saved_learners_go_on(name, engine, tmp_path):
+    batches = list(make_stream(rounds=10))
+    whole, first = make(name, engine), make(name, engine)
+    whole.run(batches)
+    first.run(batches[:6])
+    first.save(tmp_path / "learner.npz")
+    again = {k: v for k, v in LEARNERS[name][2].items() if k in ("step", "momentum")}
+    other = type(first).load(tmp_path / "learner.npz", **again)
+    assert other.problem == first.problem
+    assert other.set == first.set
+    assert other.engine == first.engine
+    other.run(batches[6:])
+    assert other.play().tobytes() == whole.play().tobytes()
+    assert other.average.tobytes() == whole.average.tobytes()
+
+
+def test_saved_states_are_checked(tmp_path):
+    learner = make("OSFW")
+    learner.run(make_stream(rounds=3))
+    learner.save(tmp_path / "a.npz")
+    with np.load(tmp_path / "a.npz") as file:
+        arrays = dict(file)
+    for name, value in [
+        ("state.index", arrays["state.index"] + 6),
+        ("state.tail", arrays["state.tail"] * 100),
+        ("state.tail", arrays["state.tail"][1:]),
+        ("state.scalars", arrays["state.scalars"] + 1),
+    ]:
+        np.savez(tmp_path / "b.npz", **{**arrays, name: value})
+        with pytest.raises(ValueError, match="not a saved OSFW"):
+            fw.OSFW.load(tmp_path / "b.npz")
+
+
+@pytest.mark.parametrize("name", ["ORGFW", "OSFW"])
+@engines
+def test_bad_rounds_change_nothing(name, engine):
+    X, y = make_data()
+    learner = make(name, engine)
+    for _ in range(3):
+        learner.observe((X[:5], y[:5]))
+    before = learner.play().tobytes(), learner.average.tobytes(), learner.t
+    nan = X[:5].copy()
+    nan[2, 3] = np.nan
+    huge = np.full((5, SHAPE.d), 1e308)
+    with quiet():
+        for bad, kind in [
+            ((nan, y[:5]), ValueError),
+            ((X[:5, 1:], y[:5]), ValueError),
+            ((X[:5], y[:5] + 3), ValueError),
+            ((huge, y[:5]), (FloatingPointError, ValueError)),
+        ]:
+            try:
+                learner.observe(bad)
+            except kind:
+                assert (learner.play().tobytes(), learner.average.tobytes(), learner.t) == before
+            else:
+                assert bad[0] is huge  # an activation may bound what overflows
+                before = learner.play().tobytes(), learner.average.tobytes(), learner.t
+    learner.observe((X[:5], y[:5]))
+
+
+@pytest.mark.parametrize("name", ["ORGFW", "OSFW"])
+def test_float32_rounds_follow_float64(name):
+    T = 12
+    one = make(name).run(make_stream(rounds=T, dtype=np.float32), checkpoints=range(1, T + 2))
+    other = make(name).run(make_stream(rounds=T), checkpoints=range(1, T + 2))
+    eps = np.finfo(np.float32).eps
+    assert one.decisions.dtype == np.float32
+    assert np.abs(one.decisions - other.decisions).max() <= 8 * T * eps * WEIGHT_RADIUS
+    assert np.abs(one.losses - other.losses).max() <= 40 * T * eps * WEIGHT_RADIUS
+
+
+def test_zeros_keep_hidden_units_equal():
+    """The paper's start: all units are alike, so every class chooses the first of them."""
+    problem, M = make_problem()
+    learner = fw.ORGFW(problem, M, start=np.zeros(problem.shape))
+    result = learner.run(make_stream(rounds=20), checkpoints=[2])
+    blocks = problem.blocks(result.decisions[0])
+    assert np.count_nonzero(blocks["W2"][:, 0]) == SHAPE.n_classes
+    assert np.count_nonzero(blocks["W2"][:, 1:]) == 0
+    assert np.array_equal(blocks["W1"], np.tile(blocks["W1"][0], (SHAPE.m, 1)))
+    by_steps = fw.ORGFW(problem, M, start=np.zeros(problem.shape), engine="steps")
+    assert np.abs(by_steps.run(make_stream(rounds=20)).decision - result.decision).max() <= 1e-12
+
+
+def test_softmax_reference_is_untouched():
+    """The network's methods are a module of their own."""
+    assert rn.methods(SHAPE).lmo is not ref.lmo
+    assert ref.lmo(np.eye(2), 1.0).shape == (2, 2)

@@ -1,0 +1,288 @@
+"""SVRF and SpiderFW: both engines, both problems, against the reference."""
+
+import numpy as np
+import pytest
+
+import fastfw as fw
+import reference as ref
+import reference_network as rn
+from fastfw.base_learners import seed_bits
+from fastfw.kernels import counter
+from network_cases import RADII, SHAPE, inside, make_data, make_problem
+from sizes import about_compiling, quiet, sized
+
+EPS = np.finfo(np.float64).eps
+METHODS = {"SVRF": (fw.SVRF, rn.svrf), "SpiderFW": (fw.SpiderFW, rn.spider_fw)}
+methods = pytest.mark.parametrize("name", METHODS)
+engines = pytest.mark.parametrize("engine", ["fused", "steps"])
+problems = pytest.mark.parametrize("kind", ["softmax", "network"])
+SEED = 7
+STEP = {"step": 0.05, "epoch_length": 8, "batch_size": 5}
+
+
+def setting(kind, reduction="mean"):
+    """Problem, set, start, and the reference's gradient and oracle."""
+    if kind == "softmax":
+        problem = fw.SoftmaxRegression(SHAPE.d, SHAPE.n_classes, reduction)
+        ball = fw.RowL1Ball(problem.shape, radius=2.0)
+        start = ball.project(np.random.default_rng(0).standard_normal(problem.shape))
+        return problem, ball, start, ref.gradient, lambda g: ref.lmo(g, 2.0)
+    problem, M = make_problem(reduction=reduction)
+
+    def gradient(x, A, y):
+        return rn.loss_and_gradient(x, A, y, shape=SHAPE)[1]
+
+    return problem, M, inside(), gradient, lambda g: rn.lmo(g, RADII, shape=SHAPE)
+
+
+def drawn(sizes, n, seed=SEED):
+    """The mini-batches of iterations 1, 2, ...; None for all data."""
+    rows = []
+    for t, size in enumerate(sizes, start=1):
+        picked = None if size is None else np.empty(size, np.intp)
+        if picked is not None:
+            counter.draw_rows(np.uint64(seed_bits(seed)), t, 0, n, picked)
+        rows.append(picked)
+    return rows
+
+
+def constant(N, q=8, b=5):
+    return [None if t % q == 0 else b for t in range(N)]
+
+
+@methods
+@engines
+@problems
+def test_iterates_are_the_references(name, engine, kind):
+    learner, reference = METHODS[name]
+    problem, M, start, gradient, oracle = setting(kind)
+    X, y = make_data()
+    N = sized(120, 20)
+    method = learner(problem, M, **STEP, seed=SEED, start=start, engine=engine)
+    assert method.engine == engine
+    assert np.array_equal(method.play(), start)
+    result = method.fit(X, y, iterations=N, checkpoints=range(1, N + 2))
+    rows = drawn(constant(N), len(X))
+    run = reference(start, X, y, rows, [0.05] * N, gradient, oracle)
+    assert np.abs(result.decisions - run.iterates).max() <= 1e-12
+    assert np.abs(result.average - run.iterates[:-1].mean(axis=0)).max() <= 1e-12
+    assert np.array_equal(result.decision, result.decisions[-1])
+    losses = [
+        problem.loss(x, (X, y) if r is None else (X[r], y[r]))
+        for x, r in zip(run.iterates, rows, strict=False)
+    ]
+    assert np.abs(result.losses - losses).max() <= 1e-12
+    cost = np.cumsum([0] + [len(X) if r is None else 2 * len(r) for r in rows])
+    assert np.array_equal(result.checkpoint_evaluations, cost)
+    assert result.gradient_evaluations == cost[-1]
+    assert result.lmo_calls == N
+    assert np.array_equal(method.play(), result.decision)
+    assert np.array_equal(method.average, result.average)
+    assert method.t == N + 1
+    assert (np.diff(result.seconds) >= 0).all()
+    assert result.checkpoint_seconds[0] == 0.0
+    assert np.array_equal(result.checkpoint_seconds[1:], result.seconds)
+
+
+@methods
+@engines
+@problems
+def test_steps_of_one_and_momentary_schedules(name, engine, kind):
+    """Steps so long that nothing of the previous point is left."""
+    learner, reference = METHODS[name]
+    problem, M, start, gradient, oracle = setting(kind)
+    X, y = make_data()
+    N = sized(40, 20)
+
+    def step(t):
+        return (0.3, 1.0, 0.95, 0.0)[t % 4]
+
+    method = learner(problem, M, step, 6, 4, SEED, start=start, engine=engine)
+    result = method.fit(X, y, iterations=N, checkpoints=range(1, N + 2))
+    steps = [step(t) for t in range(1, N + 1)]
+    run = reference(start, X, y, drawn(constant(N, 6, 4), len(X)), steps, gradient, oracle)
+    assert np.abs(result.decisions - run.iterates).max() <= 1e-12
+
+
+@engines
+@problems
+def test_schedule_of_hazan_and_luo(engine, kind):
+    problem, M, start, gradient, oracle = setting(kind)
+    X, y = make_data()
+    N = sized(60, 18)
+    method = fw.SVRF(problem, M, schedule="hazan-luo", seed=SEED, start=start, engine=engine)
+    result = method.fit(X, y, iterations=N, checkpoints=range(1, N + 2))
+    within = [k for e in range(1, 5) for k in range(1, 2 ** (e + 3) - 1)][:N]
+    rows = drawn([None if k == 1 else 96 * (k + 1) for k in within], len(X))
+    run = rn.svrf(start, X, y, rows, [2.0 / (k + 1) for k in within], gradient, oracle)
+    assert np.abs(result.decisions - run.iterates).max() <= 1e-12
+
+
+@methods
+@engines
+@problems
+def test_points_are_feasible_and_the_loss_goes_down(name, engine, kind):
+    learner, _ = METHODS[name]
+    problem, M, start, *_ = setting(kind)
+    X, y = make_data()
+    N = sized(200, 40)
+    method = learner(problem, M, **STEP, seed=SEED, start=start, engine=engine)
+    result = method.fit(X, y, iterations=N, checkpoints=range(1, N + 2))
+    for x in result.decisions:
+        assert M.contains(x, tol=4 * EPS * N)
+    assert problem.loss(result.decision, (X, y)) < problem.loss(start, (X, y))
+
+
+@methods
+@engines
+def test_sum_of_losses_is_the_same_problem(name, engine):
+    X, y = make_data()
+    points = []
+    for reduction in ("mean", "sum"):
+        problem, M, start, *_ = setting("network", reduction)
+        method = METHODS[name][0](problem, M, **STEP, start=start, engine=engine)
+        points.append(method.fit(X, y, iterations=20).decision)
+    assert np.array_equal(*points)
+
+
+@methods
+@problems
+def test_same_bits_however_it_is_cut(name, kind):
+    problem, M, start, *_ = setting(kind)
+    X, y = make_data()
+    done = []
+    for checkpoints in ([], [3, 4, 11, 30], range(1, 32)):
+        method = METHODS[name][0](problem, M, **STEP, start=start, seed=(1, 2))
+        calls = []
+        result = method.fit(
+            fw.Dataset(X, y), iterations=30, checkpoints=checkpoints, progress=calls.append
+        )
+        assert sum(calls) == 30
+        assert result.checkpoints.tolist() == list(checkpoints)
+        again = method.fit(X, y, iterations=30)
+        assert again.decision.tobytes() == result.decision.tobytes()
+        done.append(result.decision.tobytes())
+    assert len(set(done)) == 1
+    other = METHODS[name][0](problem, M, **STEP, start=start, seed=3).fit(X, y, iterations=30)
+    assert other.decision.tobytes() not in done
+
+
+@methods
+@engines
+@problems
+def test_single_precision(name, engine, kind):
+    problem, M, start, *_ = setting(kind)
+    X, y = make_data()
+    method = METHODS[name][0](problem, M, **STEP, start=start, engine=engine)
+    wide = method.fit(X, y, iterations=16)
+    narrow = method.fit(X.astype(np.float32), y, iterations=16)
+    assert narrow.decision.dtype == narrow.average.dtype == np.float32
+    eps = np.finfo(np.float32).eps
+    assert np.abs(wide.decision - narrow.decision).max() <= 64 * eps
+    asked = METHODS[name][0](problem, M, **STEP, start=start, engine=engine, dtype="f4")
+    assert asked.fit(X, y, iterations=16).decision.tobytes() == narrow.decision.tobytes()
+
+
+@methods
+def test_defaults_are_the_theorys(name):
+    problem, M, start, *_ = setting("network")
+    X, y = make_data(n=40)
+    result = METHODS[name][0](problem, M, start=start).fit(X, y, iterations=25)
+    q, b = (4, 12) if name == "SVRF" else (7, 7)
+    rows = constant(25, q, b)
+    assert result.gradient_evaluations == sum(40 if r is None else 2 * r for r in rows)
+    given = METHODS[name][0](problem, M, 0.2, q, b, start=start).fit(X, y, iterations=25)
+    assert given.decision.tobytes() == result.decision.tobytes()
+
+
+class Distance:
+    """f(x) = mean ‖x - a‖² / 2, with a loss and a gradient only."""
+
+    shape = (2,)
+
+    def loss(self, x, batch):
+        return 0.5 * ((x - batch[0]) ** 2).sum(axis=1).mean()
+
+    def gradient(self, x, batch):
+        return x - batch[0].mean(axis=0)
+
+
+@methods
+def test_problems_of_ones_own(name):
+    X = np.random.default_rng(0).standard_normal((50, 2))
+    method = METHODS[name][0](Distance(), fw.L1Ball(2, 1.0), 0.02, 10, 5)
+    assert method.engine == "steps"
+    result = method.fit(X, np.zeros(50), iterations=300)
+    # the minimiser is inside; steps of 0.02 circle it
+    assert np.abs(result.decision - X.mean(axis=0)).sum() <= 0.1
+    same = method.fit(fw.Dataset(X, np.zeros(50, int)), iterations=300)
+    assert np.array_equal(same.decision, result.decision)
+    with pytest.raises(ValueError, match="equally long"):
+        method.fit(X, np.zeros(3), iterations=2)
+
+
+@methods
+@engines
+def test_failures_change_nothing(name, engine):
+    problem, M, start, *_ = setting("softmax")
+    X, y = make_data()
+    method = METHODS[name][0](problem, M, **STEP, start=start, engine=engine)
+    method.fit(X, y, iterations=9)
+    before = method.play().tobytes(), method.average.tobytes(), method.t
+    with quiet(), pytest.raises(FloatingPointError, match="iteration 1: the loss is"):
+        method.fit(np.full_like(X, 1e308), y, iterations=9)
+    with pytest.raises(ValueError, match="features"):
+        method.fit(X[:, 1:], y, iterations=9)
+    with pytest.raises(ValueError, match="nan"):
+        method.fit(X * np.nan, y, iterations=9)
+    with pytest.raises(ValueError, match="iterations"):
+        method.fit(X, y, iterations=0)
+    with pytest.raises(ValueError, match="checkpoints has 11"):
+        method.fit(X, y, iterations=9, checkpoints=[11])
+    assert (method.play().tobytes(), method.average.tobytes(), method.t) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"step": 1.5}, ValueError, "step"),
+        ({"epoch_length": 0}, ValueError, "epoch_length"),
+        ({"batch_size": 2.5}, TypeError, "batch_size"),
+        ({"engine": "gpu"}, ValueError, "engine"),
+        ({"schedule": "cosine"}, ValueError, "schedule"),
+        ({"schedule": "hazan-luo", "step": 0.1}, ValueError, "has its own step"),
+    ],
+)
+def test_bad_arguments(options, kind, message):
+    problem, M, *_ = setting("network")
+    with pytest.raises(kind, match=message):
+        fw.SVRF(problem, M, **options)
+    with pytest.raises(ValueError, match="same shape"):
+        fw.SpiderFW(problem, fw.L1Ball(3, 1.0))
+
+
+def test_text():
+    problem, M, *_ = setting("network")
+    method = fw.SpiderFW(problem, M, 0.1, 5, 3)
+    assert repr(method).startswith("<SpiderFW of OneHiddenLayer(")
+    X, y = make_data()
+    assert "12 iterations" in repr(method.fit(X, y, iterations=12))
+
+
+@about_compiling
+@methods
+@problems
+def test_no_compilation_after_the_first_call(name, kind):
+    problem, M, start, *_ = setting(kind)
+    X, y = make_data()
+    from fastfw.kernels import _jit
+
+    def signatures():
+        return {key: len(kernel.signatures) for key, kernel in _jit.dispatchers.items()}
+
+    method = METHODS[name][0](problem, M, **STEP, start=start)
+    method.fit(X, y, iterations=9)
+    before = signatures()
+    method.fit(np.asfortranarray(X), y.tolist(), iterations=30, checkpoints=[3])
+    method.fit(fw.Dataset(X.tolist(), y.astype("u1")), iterations=3)
+    assert signatures() == before
