@@ -291,6 +291,7 @@ class FTPL(BaseLearner):
         With ``fresh=False`` the noise of all rounds is that of the round the learner began in: give
         its number as `t`.
         """
+        t, k = positive_int(t, "t"), positive_int(k, "k")
         return self._draw(shape, t, k, seed_bits(checked_seed(seed)))
 
     def _draw(self, shape: tuple[int, ...], t: int, k: int, bits: int) -> npt.NDArray[np.float64]:

@@ -281,3 +281,18 @@ def data_pair(dtype):
 
     X, y = data(B, dtype=dtype)
     return X, y.astype(np.int32)
+
+
+@pytest.mark.parametrize("where", [{"t": 1.5}, {"t": 0}, {"t": -1}, {"k": 0}, {"t": "1"}])
+def test_perturbations_of_rounds_that_do_not_exist_are_refused(where):
+    with pytest.raises((TypeError, ValueError), match="must be an integer >= 1"):
+        fw.FTPL().perturbation((3,), **{"t": 1, **where})
+
+
+@pytest.mark.parametrize("where", [(0, 1, 5), (1, 0, 5), (1, 1, 0), (1, 1, -3), ("a", 1, 5)])
+def test_sub_batches_that_do_not_exist_are_refused(where):
+    learner = fw.MORGFW(
+        fw.SoftmaxRegression(4, 2), fw.RowL1Ball((2, 4), 1.0), rounds=3, sub_batch_size=2
+    )
+    with pytest.raises((TypeError, ValueError), match="must be an integer >= 1"):
+        learner.sub_batch(*where)

@@ -111,6 +111,8 @@ class MetaLearner(OnlineLearner):
         """
         if self._size is None:
             raise ValueError("sub_batch_size is None: every inner step takes the whole batch")
+        t, k = positive_int(t, "t"), positive_int(k, "k")
+        batch_size = positive_int(batch_size, "batch_size")
         from fastfw.kernels import counter
 
         picked = np.empty(self._size, np.intp)
