@@ -37,12 +37,19 @@ CIFAR10 = Shape("cifar10", "CIFAR-10", n=10_000, d=3072, n_classes=10, batch_siz
 DTYPES = ("float64", "float32")
 
 
+#: Share of the pixels that tell classes apart: iterates then have about as many nonzero entries as
+#: on MNIST (there ORGFW has 427 of 7,840 after 100 rounds and 516 after 400).
+TELLING = 0.22
+
+
 @lru_cache(maxsize=2)
 def dataset(shape: Shape, dtype: str) -> Dataset:
-    """Pixels in [0, 1], dark where they are 0, and labels that they decide."""
+    """Pixels in [0, 1], dark where they are 0, and labels that a few of them decide."""
     rng = np.random.default_rng(0)
     X = rng.random((shape.n, shape.d), dtype=np.float32)
     if shape.share < 1.0:
         X *= rng.random((shape.n, shape.d), dtype=np.float32) < shape.share
-    scores = X @ rng.standard_normal((shape.d, shape.n_classes), dtype=np.float32)
+    weights = rng.standard_normal((shape.d, shape.n_classes), dtype=np.float32)
+    weights[rng.random(shape.d) >= TELLING] = 0.0
+    scores = X @ weights
     return Dataset(X.astype(dtype, copy=False), scores.argmax(axis=1))
