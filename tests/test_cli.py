@@ -439,6 +439,8 @@ def test_interrupted_by_a_signal(tmp_path, blobs):
         "import os, signal, sys\n"
         "from fastfw.experiments import comparison\n"
         "from fastfw.cli import main\n"
+        # a job that a script started in the background ignores the signal from the outset
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "comparison.run = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )
