@@ -47,9 +47,10 @@ class Case:
     method: str
     shape: Shape
     dtype: str
-    rounds: int = 10
+    # 15 turns of 26 rounds: about the 400 rounds of the paper
+    rounds: int = 26
     numpy_rounds: int = 10
-    turns: int = 25
+    turns: int = 15
     before: int = 2
     checked: int = 20
     once: bool = False
