@@ -23,9 +23,7 @@ from fastfw.learners._engines import Engine, StepsEngine
 from fastfw.learners._starts import first_point
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
-from fastfw.product_sets import ProductSet
 from fastfw.schedules import as_schedule, value_at
-from fastfw.sets import RowL1Ball
 from fastfw.streams import Batch, Dataset, IndexedStream
 
 __all__ = ["OnlineLearner", "Round", "RunResult"]
@@ -361,30 +359,15 @@ class OnlineLearner(ABC):
             return
         if self._t == 1:
             raise ValueError("it is in round 1, but has a state")
-        for name, found in arrays.items():
-            if found.dtype.kind == "f" and not np.isfinite(found).all():
-                raise ValueError(f"its state {name!r} is not finite")
         if self._dtype is None:
             raise ValueError("it has a state but no dtype")
         engine = self._open(self._dtype)
-        # Names of arrays whose first axis grows with the rounds, where an engine has any.
-        growing: frozenset[str] = getattr(engine, "growing", frozenset())
-        for name, own in engine.arrays().items():
-            if name not in arrays:
-                raise ValueError(f"its state lacks {name!r}")
-            found = arrays[name]
-            fits = found.shape == own.shape
-            if name in growing:
-                fits = found.ndim == own.ndim and found.shape[1:] == own.shape[1:]
-            if not fits or found.dtype != own.dtype:
-                raise ValueError(f"its state {name!r} does not fit: {found.dtype} {found.shape}")
-        self._check_names(engine, arrays)
-        engine.restore(arrays)
-        if type(self._set) in (RowL1Ball, ProductSet):
-            slack = float(np.sqrt(np.finfo(self._dtype).eps))  # far more than rounding adds up to
-            if not self._set.contains(engine.decision(), tol=slack):
-                raise ValueError("its decision lies outside the set")
+        _files.take_over(engine, arrays, self._set, self._check_names)
         self._engine = engine
+
+    def _state(self) -> dict[str, npt.NDArray[Any]]:
+        """All that `save` keeps beside the constructor's arguments; empty before round 1."""
+        return {} if self._engine is None else self._engine.arrays()
 
     def _check_names(self, engine: Engine, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Refuse arrays that are missing or too many, where a method says what it keeps."""
