@@ -24,7 +24,7 @@ RADII = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 #: The radius where there is too little data to hold any of it out, and how little that is.
 FEW, RADIUS_OF_FEW = 100, 10.0
 #: An epoch has so many rounds at least.
-FEWEST_ROUNDS = 32
+FEWEST_ROUNDS = 64
 #: Below so many rows every row is held out once, else a tenth of the rows are.
 FOLDS, SMALL = 3, 2000
 # Rows looked at together when a loss over much data is computed.

@@ -92,7 +92,7 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         Whether columns are divided by their largest magnitude; `coef_` is in the units of X in any
         case. It takes a copy of the data.
     max_iter : int
-        Epochs at most: shuffled passes over the data. An epoch has 32 rounds at least, so that small
+        Epochs at most: shuffled passes over the data. An epoch has 64 rounds at least, so that small
         data is passed over more than once.
     tol : float
         Fitting ends where the Frank-Wolfe gap, which bounds how much the mean loss exceeds the
@@ -159,7 +159,7 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         intercept_scaling: float = 1.0,
         scaling: str | None = "max-abs",
         max_iter: int = 30,
-        tol: float = 0.01,
+        tol: float = 1e-3,
         class_weight: Mapping[Any, float] | str | None = None,
         dtype: npt.DTypeLike | None = None,
         random_state: Any = 0,

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, float_dtype, positive_int, sealed
 from fastfw._checks import seed as checked_seed
+from fastfw._csr import is_sparse
 from fastfw.base_learners import seed_bits
 from fastfw.learners._base import _checkpoints, _require
 from fastfw.learners._momentum import can_fuse
@@ -249,7 +250,9 @@ class OfflineLearner(ABC):
             raise ValueError(f"checkpoints has {keep[-1]}, but the last iteration is {N}")
         data, pick, n, dtype = self._data(X, y)
         start = np.array(self._start, dtype=dtype, order="C")
-        engine = self._make_fused(start) if self._fused else self._make_steps(start, pick)
+        # there are no compiled iterations for sparse features
+        fused = self._fused and not (data is not None and is_sparse(data.X))
+        engine = self._make_fused(start) if fused else self._make_steps(start, pick)
         plan = [self._iteration(t, n, N) for t in range(1, N + 1)]
         losses, sizes = np.empty(N), np.array([n if i.size is None else i.size for i in plan])
         seconds, elapsed, t = np.empty(N), 0.0, 1
@@ -265,7 +268,9 @@ class OfflineLearner(ABC):
             fitting = int(np.searchsorted(np.cumsum(sizes[t - 1 : stop - 1]), _ROWS_AT_ONCE))
             part = slice(t - 1, min(t - 1 + max(1, fitting), stop - 1))
             begun = time.perf_counter()
-            done, found = self._play(engine, data, n, t, plan[part], sizes[part])
+            done, found = self._play(
+                engine, data if fused else None, n, t, plan[part], sizes[part]
+            )
             spent = time.perf_counter() - begun
             losses[part.start : part.start + len(found)] = found
             if done < part.stop - part.start:
@@ -303,7 +308,7 @@ class OfflineLearner(ABC):
         rows = np.empty(starts[-1], np.intp)
         anchored.draw_batches(self._key, t, n, whole, starts, rows)
         rows.flags.writeable = False
-        given = Rows(data.X, data.y, rows) if self._fused else rows
+        given = rows if data is None else Rows(data.X, data.y, rows)
         return engine.iterations(t, given, starts, whole, np.array([i.eta for i in plan]))
 
     def _data(self, X: Any, y: Any) -> tuple[Any, Callable[..., Any], int, np.dtype[Any]]:
