@@ -27,6 +27,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
+from fastfw._csr import is_sparse
+
 __all__ = ["FaceNewton", "Limits", "Outcome", "QuasiNewton", "decompose", "descend"]
 
 Array = npt.NDArray[np.float64]
@@ -316,10 +318,10 @@ class FaceNewton:
         used, position = np.unique(columns, return_inverse=True)
         ends = np.searchsorted(classes, np.arange(len(mask) + 1))
         hessian = np.zeros((len(classes), len(classes)))
-        for first in range(0, len(self._X), 4096):
+        for first in range(0, self._X.shape[0], 4096):
             block = self._X[first : first + 4096]
-            p = softmax(block @ x.T)
-            a = block[:, used]
+            p = softmax(np.asarray(block @ x.T))
+            a = block[:, used].toarray() if is_sparse(block) else block[:, used]
             m = a[:, position] * p[:, classes]
             hessian -= m.T @ m
             root = np.sqrt(p)

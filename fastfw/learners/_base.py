@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, batch_parts, float_dtype, positive_int, sealed
 from fastfw._checks import seed as checked_seed
+from fastfw._csr import is_sparse
 from fastfw.learners import _files
-from fastfw.learners._engines import Engine, StepsEngine
+from fastfw.learners._engines import Engine, FusedMomentum, StepsEngine
 from fastfw.learners._starts import first_point
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
@@ -96,6 +97,8 @@ class OnlineLearner(ABC):
     _points: ClassVar[tuple[str, ...] | None] = None
     #: Whether compiled rounds rely on features that were looked through for NaN beforehand.
     _needs_finite: ClassVar[bool] = False
+    #: Whether there are compiled rounds for sparse features.
+    _fuses_sparse: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -234,7 +237,7 @@ class OnlineLearner(ABC):
         """
         t = self._t
         dtype = self._resolve(batch)
-        if self._fused:
+        if self._fused and (self._fuses_sparse or not _has_sparse_features(batch)):
             rows = self._problem.rows(batch, dtype, finite=self._needs_finite)
             starts = np.array([0, rows.rows.size], np.intp)
             losses = self._advance(rows, starts, batch, dtype)
@@ -242,6 +245,7 @@ class OnlineLearner(ABC):
         engine = self._steps(dtype)
         loss = engine.observe(t, self._converted(batch, dtype))
         self._commit(engine, dtype, 1)
+        self._fused = False
         return Round(t, loss)
 
     def run(
@@ -276,13 +280,13 @@ class OnlineLearner(ABC):
         """
         _require_stream(stream)
         keep = _checkpoints(checkpoints, self._t)
-        saved = (self._t, self._dtype, self._engine, self._played)
+        saved = (self._t, self._dtype, self._engine, self._played, self._fused)
         if self._engine is not None:
             self._engine = self._engine.copy()
         try:
             return self._run(stream, keep, progress)
         except BaseException:
-            self._t, self._dtype, self._engine, self._played = saved
+            self._t, self._dtype, self._engine, self._played, self._fused = saved
             raise
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -403,9 +407,7 @@ class OnlineLearner(ABC):
     def _open(self, dtype: np.dtype[Any]) -> Engine:
         """Return an engine before its first round."""
         start = np.array(self._start, dtype=dtype, order="C")
-        if self._fused:
-            return self._make_fused(start)
-        return StepsEngine(self._round, self._first_state(start))
+        return self._make_fused(start) if self._fused else self._steps(dtype)
 
     def _converted(self, batch: Any, dtype: np.dtype[Any]) -> Any:
         """Return a batch with features of the decisions' dtype, if the problem is ours."""
@@ -417,9 +419,16 @@ class OnlineLearner(ABC):
         return batch.astype(dtype) if isinstance(batch, Dataset) else (X, y)
 
     def _steps(self, dtype: np.dtype[Any]) -> StepsEngine:
-        engine = self._open(dtype) if self._engine is None else self._engine
-        assert isinstance(engine, StepsEngine)
-        return engine
+        """Return the engine of oracle calls; it takes over where the first batch is sparse."""
+        if self._engine is None:
+            start = np.array(self._start, dtype=dtype, order="C")
+            return StepsEngine(self._round, self._first_state(start))
+        if not isinstance(self._engine, StepsEngine):
+            raise TypeError(
+                f"X is a sparse matrix, for which {type(self).__name__} has no compiled rounds, and "
+                'the rounds before were; use X.toarray(), or engine="steps" from the start'
+            )
+        return self._engine
 
     def _commit(self, engine: Engine, dtype: np.dtype[Any], rounds: int) -> None:
         self._engine, self._dtype, self._played = engine, dtype, None
@@ -430,6 +439,8 @@ class OnlineLearner(ABC):
     ) -> npt.NDArray[np.float64]:
         """Play the rounds of rows[starts[i]:starts[i+1]] in compiled code."""
         engine = self._open(dtype) if self._engine is None else self._engine
+        if isinstance(engine, FusedMomentum):
+            engine = engine.suited(rows)
         done, losses = engine.rounds(self._t, rows, starts)
         if done:
             self._commit(engine, dtype, done)
@@ -486,7 +497,11 @@ class OnlineLearner(ABC):
         )
 
     def _reads_rows(self, stream: Iterable[Any]) -> bool:
-        return self._fused and isinstance(stream, IndexedStream)
+        return (
+            self._fused
+            and isinstance(stream, IndexedStream)
+            and (self._fuses_sparse or not is_sparse(stream.data.X))
+        )
 
     def _each(self, stream: Iterable[Any]) -> Iterator[tuple[Callable[[], Any], list[int]]]:
         """Yield the rounds of any stream, one at a time."""
@@ -544,6 +559,11 @@ def _require_stream(stream: Any) -> None:
             "stream must be an iterable of batches, such as iid_stream(...) or a list of pairs "
             f"(X, y), but it is a {type(stream).__name__}"
         )
+
+
+def _has_sparse_features(batch: Any) -> bool:
+    """Whether a batch is sparse, without gathering its rows."""
+    return is_sparse(batch.data.X if isinstance(batch, Batch) else batch_parts(batch)[0])
 
 
 def _size(batch: Any) -> int:

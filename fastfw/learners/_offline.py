@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, float_dtype, positive_int, sealed
 from fastfw._checks import seed as checked_seed
+from fastfw._csr import is_sparse
 from fastfw.base_learners import seed_bits
 from fastfw.learners import _files
 from fastfw.learners._base import _checkpoints, _require
@@ -231,7 +232,7 @@ class OfflineLearner(ABC):
             raise ValueError("its number of iterations or of samples is out of range")
         if real != (real if self._dtype is None else self._dtype):
             raise ValueError(f"its state has dtype {real}, not {self._dtype}")
-        engine = self._make(float_dtype(real))
+        engine = self._make(float_dtype(real), self._fused)
         _files.take_over(engine, arrays, self.set, self._check_names)
         self._commit(engine, t - 1, int(samples))
 
@@ -240,10 +241,10 @@ class OfflineLearner(ABC):
         if {*arrays} != {*engine.arrays()}:
             raise ValueError(f"its state has an unknown array: {sorted(arrays)}")
 
-    def _make(self, dtype: npt.DTypeLike) -> Any:
+    def _make(self, dtype: npt.DTypeLike, fused: bool) -> Any:
         """Return an engine before its first iteration."""
         start = np.array(self._start, dtype=dtype, order="C")
-        if self._fused:
+        if fused:
             return self._make_fused(start)
         return OfflineSteps(self.set, start, self._direction)
 
@@ -318,7 +319,14 @@ class OfflineLearner(ABC):
         data, pick, n, dtype = self._data(X, y, self._decision.dtype if resume else self._dtype)
         if resume and n != self._n:
             raise ValueError(f"X has {n} samples; the fit to be resumed had {self._n}")
-        engine = self._engine.copy() if resume else self._make(dtype)
+        # There are no compiled iterations for sparse features.
+        fused = self._fused and not (data is not None and is_sparse(data.X))
+        engine = self._engine.copy() if resume else self._make(dtype, fused)
+        if isinstance(engine, OfflineSteps) == fused:
+            raise ValueError(
+                "X must be dense, or sparse, as it was in the fit to be resumed; "
+                "engine='steps' takes both"
+            )
         plan = [self._iteration(t, n, N) for t in range(first, N + 1)]
         losses, seconds = np.empty(len(plan)), np.empty(len(plan))
         sizes = np.array([n if i.size is None else i.size for i in plan])
@@ -380,7 +388,7 @@ class OfflineLearner(ABC):
         anchored.draw_batches(self._key, t, n, whole, starts, rows)
         rows.flags.writeable = False
         given: Any = (pick(rows[start:stop]) for start, stop in pairwise(starts))
-        if self._fused:
+        if not isinstance(engine, OfflineSteps):
             given = Rows(data.X, data.y, rows)
         return engine.iterations(t, given, starts, whole, np.array([i.eta for i in plan]))
 

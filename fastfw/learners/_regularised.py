@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray
+from fastfw._csr import is_sparse
 from fastfw.learners._engines import on_row_l1_ball
 from fastfw.learners._lazy import Arrays, LazyEngine
 from fastfw.learners._momentum import balls
@@ -40,8 +41,12 @@ def _gradient_bound(problem: SoftmaxRegression, rows: Rows) -> float:
     The gradient of a sample is (p - e_y) aᵀ and ‖p - e_y‖ <= √2.
     """
     A = rows.X[rows.rows]
-    longest = math.sqrt(float(np.einsum("ij,ij->i", A, A, dtype=np.float64).max()))
-    return math.sqrt(2.0) * longest * problem.weight(len(A)) * len(A)
+    n = A.shape[0]
+    if is_sparse(A):
+        longest = math.sqrt(2.0 * problem.with_reduction("mean").smoothness(A))
+    else:
+        longest = math.sqrt(float(np.einsum("ij,ij->i", A, A, dtype=np.float64).max()))
+    return math.sqrt(2.0) * longest * problem.weight(n) * n
 
 
 class FusedRegularised(LazyEngine):
