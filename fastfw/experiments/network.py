@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw import _checks
-from fastfw.datasets import load
+from fastfw.datasets import Split, load
 from fastfw.experiments.methods import closest
 from fastfw.learners.oaw import OAW
 from fastfw.learners.ofw import OFW
@@ -147,6 +147,7 @@ def compare_network(
     momentum: PowerSchedule | None = None,
     checkpoints: int = 15,
     gap: bool = True,
+    constants: str | None = None,
     root: str | os.PathLike[str] | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> NetworkComparison:
@@ -158,8 +159,9 @@ def compare_network(
 
     Parameters
     ----------
-    data : str, path-like, Dataset, or pair (X, y)
-        Training data; named data come with test data where they have any.
+    data : str, path-like, Dataset, pair (X, y), or Split
+        Training data; named data come with test data where they have any, as a
+        `fastfw.datasets.Split` does.
     hidden : int
         Hidden units, m.
     methods : sequence of str, optional
@@ -184,6 +186,8 @@ def compare_network(
         About how many log-spaced rounds are evaluated.
     gap : bool
         Whether Frank-Wolfe gaps are.
+    constants : {"mnist", "cifar10"}, optional
+        Which of the paper's constants; by default those that suit the data's name.
     root : path-like, optional
         Folder of the data sets.
     progress : callable, optional
@@ -211,10 +215,14 @@ def compare_network(
     name, train, test = _take(data, root, dtype)
     problem = OneHiddenLayer(train.n_features, hidden, max(train.n_classes, 2))
     M = problem.l1_balls(radius, radius)
-    constants = CONSTANTS["cifar10" if name == "cifar10" else "mnist"]
+    if constants is None:
+        constants = "cifar10" if name == "cifar10" else "mnist"
+    if constants not in CONSTANTS:
+        raise ValueError(f"constants: unknown {constants!r}; {closest(constants, list(CONSTANTS))}")
+    own = CONSTANTS[constants]
     runs = []
     for index, method in enumerate(names):
-        T = _rounds(method, N, B, len(train), constants[method])
+        T = _rounds(method, N, B, len(train), own[method])
         traces, seconds = [], []
         for trial in range(-1, trials):  # the first is short and not timed: it compiles
             if progress is not None:
@@ -224,10 +232,10 @@ def compare_network(
             rounds = T if trial >= 0 else min(T, 3)
             keep = log_spaced(rounds + 1, checkpoints)
             if method in _OFFLINE:
-                offline = _OFFLINE[method](problem, M, *constants[method], **options)
+                offline = _OFFLINE[method](problem, M, *own[method], **options)
                 result: Any = offline.fit(train, iterations=rounds, checkpoints=keep)
             else:
-                learner = _online(method, problem, M, T, constants[method], step, momentum, options)
+                learner = _online(method, problem, M, T, own[method], step, momentum, options)
                 stream = iid_stream(train, None, batch_size=B, rounds=rounds, seed=options["seed"])
                 result = learner.run(stream, checkpoints=keep)
             if trial < 0:
@@ -291,5 +299,8 @@ def _take(data: Any, root: Any, dtype: npt.DTypeLike) -> tuple[str, Dataset, tup
         X, y, X_test, y_test = load(data, root=root, dtype=np.dtype(dtype))
         name = os.fspath(data).encode("utf-8", "replace").decode()
         return name, Dataset(X, y), (X_test, y_test)
+    if isinstance(data, Split):
+        train = Dataset(data.X, data.y).astype(dtype)
+        return "data", train, (data.X_test, data.y_test)
     own = data if isinstance(data, Dataset) else Dataset(*data)
     return "data", own.astype(dtype), (None, None)
