@@ -199,8 +199,10 @@ def _pixels(array: object) -> npt.NDArray[np.uint8]:
         raise ValueError(f"'data' has shape {shape!r}, (n, {CIFAR_PIXELS}) is wanted")
     if math.prod(shape) != len(content):
         raise ValueError(f"'data' has {len(content)} bytes, but shape {shape} takes another number")
-    order = "F" if fortran else "C"
-    return np.frombuffer(content, np.uint8).reshape(shape, order=order).copy(order="C")
+    flat = np.frombuffer(content, np.uint8)
+    if fortran:
+        return flat.reshape(shape[::-1]).T.copy()
+    return flat.reshape(shape).copy()
 
 
 def _labels(values: object, count: int) -> npt.NDArray[np.uint8]:

@@ -161,10 +161,8 @@ def alternate(
         rest = limits._replace(iterations=limits.iterations - done)
         last = outcome.reason == "stalled"
         if not last:
-            enough = 0.1 * outcome.point.gap
             rest = rest._replace(
-                target=lambda value, enough=enough: max(enough, limits.target(value)),
-                iterations=min(spell, rest.iterations),
+                target=_constant(0.1 * outcome.point.gap), iterations=min(spell, rest.iterations)
             )
         before = outcome.point.gap
         outcome = descend(evaluate, quasi, outcome.point, rest)
@@ -375,15 +373,15 @@ class FaceNewton:
         ends = np.searchsorted(classes, np.arange(len(mask) + 1))
         # Whatever H is, the certificate is exact, so that large ones may be built in single
         # precision: twice as fast, and steps nearly as good.
-        dtype = np.float64 if len(classes) <= _SINGLE else np.float32
+        dtype: Any = np.float64 if len(classes) <= _SINGLE else np.float32
 
         def part(first: int) -> npt.NDArray[Any]:
             block = self._X[first : first + _BLOCK]
-            p = softmax(block @ x.T).astype(dtype, copy=False)
-            a = block[:, used].astype(dtype, copy=False)
-            m = a[:, position]
+            p: npt.NDArray[Any] = softmax(block @ x.T).astype(dtype, copy=False)
+            a: npt.NDArray[Any] = block[:, used].astype(dtype, copy=False)
+            m: npt.NDArray[Any] = a[:, position]
             m *= p[:, classes]
-            h = m.T @ m
+            h: npt.NDArray[Any] = m.T @ m
             np.negative(h, out=h)
             root = np.sqrt(p)
             for c, (i, j) in enumerate(pairwise(ends)):
@@ -483,14 +481,15 @@ def _minimise_quadratic(
     candidates = [(gap, z), on_faces(sparse)[:2], (gap_and_slopes(interior)[0], interior)]
     best: Array
     gap, best = min(candidates, key=lambda candidate: candidate[0])
-    # Interior points have no zeros, and the next working set holds all that is not zero.
+    # Interior points have no zeros, and the next working set holds all that is not zero: a point
+    # on a face is preferred even where its gap is ten times what was asked for.
     norms = np.bincount(rows, np.abs(best))
     for level in (1e-4, 1e-5, 1e-6):
         cut = np.where(np.abs(best) > level * radius, best, 0.0)
         kept = np.bincount(rows, np.abs(cut), minlength=len(norms))
         cut *= np.divide(norms, kept, out=np.ones(len(norms)), where=kept > 0.0)[rows]
         reached, cut = on_faces(cut)[:2]
-        if reached <= max(tol, gap):
+        if reached <= max(10.0 * tol, gap):
             return cut
     return best
 

@@ -53,7 +53,8 @@ def test_pickled_batches_are_read(tmp_path, protocol, order):
     train = np.concatenate([contents[name][b"data"] for name in BATCHES[:-1]]).astype(float)
     low, high = train.min(axis=1, keepdims=True), train.max(axis=1, keepdims=True)
     np.testing.assert_array_equal(split.X, (train - low) / (high - low))
-    assert split.y.tolist() == sum((contents[name][b"labels"] for name in BATCHES[:-1]), [])
+    labels = [label for name in BATCHES[:-1] for label in contents[name][b"labels"]]
+    assert split.y.tolist() == labels
     assert split.y_test.tolist() == contents["test_batch"][b"labels"]
     assert split.X.flags.writeable
 

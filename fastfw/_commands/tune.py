@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from fastfw._commands.options import (
+    OFFLINE,
     Help,
+    UsageError,
     folder_name,
     method_names,
     one_of,
@@ -118,6 +120,11 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run ``fastfw tune``."""
+    if len(options.method) != 1 or options.method[0] in OFFLINE:
+        raise UsageError(
+            f"argument --method: {', '.join(options.method)} given, one method is wanted, of "
+            f"{', '.join(method.name for method in METHODS)}"
+        )
     made = take_folder(options.out, (FILE,))
     folder = Path(options.out)
     try:

@@ -210,7 +210,8 @@ def assemble(request: Request, done: list[Arrays]) -> Part:
             if what == "descent":
                 part = losses - best.value
                 values = part / part[:, :1]
-                upper = (part + best.gap) / (part[:, :1] + best.gap)
+                # The least loss may be lower by the gap, which raises what is below 1.
+                upper = np.maximum(values, (part + best.gap) / (part[:, :1] + best.gap))
                 panels["suboptimality"].append(curve(own[0]["rounds"], seconds, values, upper))
                 continue
             curves = [

@@ -77,7 +77,8 @@ class TrialStore:
     def get(self, settings: Mapping[str, Any]) -> Arrays | None:
         """Return the arrays of a trial, or None where it is not kept or its file is damaged."""
         try:
-            with np.load(self.path(settings), allow_pickle=False) as file:
+            with self.path(settings).open("rb") as handle:
+                file = np.load(handle, allow_pickle=False)
                 arrays = {name: file[name] for name in file.files}
         except FileNotFoundError:
             return None

@@ -61,12 +61,17 @@ def write_all(result: Reproduction, folder: Path) -> Reproduction:
     folder.mkdir(parents=True, exist_ok=True)
     files = tuple(folder / name for name in file_names(result.figure))
     picture, numbers, summary, claims = files
-    with atomic_write(picture, binary=True) as handle:
-        reproduction_figure(result).savefig(handle, format="png")
+    write_picture(result, picture)
     write_numbers(result, numbers)
     write_summary(result, summary)
     write_claims(result, claims)
     return replace(result, files=files)
+
+
+def write_picture(result: Reproduction, path: str | os.PathLike[str]) -> None:
+    """Write the figure as a PNG file."""
+    with atomic_write(path, binary=True) as handle:
+        reproduction_figure(result).savefig(handle, format="png")
 
 
 def write_numbers(result: Reproduction, path: str | os.PathLike[str]) -> None:

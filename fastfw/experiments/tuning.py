@@ -355,7 +355,7 @@ def _trial(
     return {"score": np.array(score), "seconds": np.array(seconds)}
 
 
-def _parallel(n_jobs: int) -> Any:
+def _parallel(n_jobs: Any) -> Any:
     """Return joblib's Parallel, handing results over as they come where its backend can."""
     try:
         from joblib import Parallel
