@@ -28,6 +28,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
+from fastfw._csr import is_sparse
+
 __all__ = ["FaceNewton", "Limits", "Outcome", "QuasiNewton", "alternate", "decompose", "descend"]
 
 Array = npt.NDArray[np.float64]
@@ -377,8 +379,10 @@ class FaceNewton:
 
         def part(first: int) -> npt.NDArray[Any]:
             block = self._X[first : first + _BLOCK]
-            p: npt.NDArray[Any] = softmax(block @ x.T).astype(dtype, copy=False)
-            a: npt.NDArray[Any] = block[:, used].astype(dtype, copy=False)
+            p: npt.NDArray[Any] = softmax(np.asarray(block @ x.T)).astype(dtype, copy=False)
+            columns = block[:, used]
+            a: npt.NDArray[Any] = columns.toarray() if is_sparse(columns) else columns
+            a = a.astype(dtype, copy=False)
             m: npt.NDArray[Any] = a[:, position]
             m *= p[:, classes]
             h: npt.NDArray[Any] = m.T @ m
@@ -390,7 +394,7 @@ class FaceNewton:
             return h
 
         hessian = np.zeros((len(classes), len(classes)))
-        for h in self._pool.map(part, range(0, len(self._X), _BLOCK)):  # added in a fixed order
+        for h in self._pool.map(part, range(0, self._X.shape[0], _BLOCK)):  # added in a fixed order
             hessian += h
         hessian *= self._scale
         return hessian

@@ -21,6 +21,7 @@ from fastfw._checks import (
     positive_int,
     sealed,
 )
+from fastfw._csr import csr_parts, is_sparse
 from fastfw._layout import padded, padded_zeros, unpadded
 from fastfw.streams import Batch, Dataset
 
@@ -46,6 +47,9 @@ class Classification:
 
     A subclass defines ``shape``, ``sample_losses``, ``loss_and_gradient`` and ``logits``.
     """
+
+    #: Whether features may be scipy.sparse matrices.
+    takes_sparse = False
 
     def __init__(self, n_features: int, n_classes: int, reduction: str) -> None:
         self._n_features = positive_int(n_features, "n_features")
@@ -106,7 +110,9 @@ class Classification:
             data = self._data(batch, dtype)
             return Rows(data.X, data.y, all_rows(len(data)))
         X, y = batch_parts(batch)
-        X = features(X, n_features=self.n_features, dtype=dtype, finite=finite)
+        X = features(
+            X, n_features=self.n_features, dtype=dtype, finite=finite, sparse=self.takes_sparse
+        )
         y = labels(y, n_samples=X.shape[0], n_classes=self.n_classes)
         return Rows(X, y, all_rows(X.shape[0]))
 
@@ -114,6 +120,11 @@ class Classification:
         if data.n_features != self.n_features:
             raise ValueError(
                 f"X has {data.n_features} columns, but {self.n_features} features are wanted"
+            )
+        if is_sparse(data.X) and not self.takes_sparse:
+            raise TypeError(
+                f"X is a sparse matrix, but {type(self).__name__} takes dense features; "
+                "use X.toarray()"
             )
         if data.n_classes > self.n_classes:
             raise ValueError(
@@ -188,6 +199,11 @@ class SoftmaxRegression(Classification):
     TypeError, ValueError
         If an argument is not such a number or name.
 
+    Notes
+    -----
+    Features may be dense or, of any format of scipy.sparse, sparse: then losses and gradients cost
+    O(nonzeros C), and gradients O(C d) for the result.
+
     Examples
     --------
     >>> import numpy as np, fastfw as fw
@@ -200,6 +216,8 @@ class SoftmaxRegression(Classification):
            [ 0.1667, -0.1667, -0.1667]])
     """
 
+    takes_sparse = True
+
     def __init__(self, n_features: int, n_classes: int, reduction: str = "mean") -> None:
         super().__init__(n_features, n_classes, reduction)
         self._shape = (self._n_classes, self._n_features)
@@ -211,10 +229,13 @@ class SoftmaxRegression(Classification):
 
     def sample_losses(self, x: npt.ArrayLike, batch: object) -> npt.NDArray[np.float64]:
         """Return the loss of every sample of a batch, shape (B,), in nats."""
-        from fastfw.kernels import logistic
+        from fastfw.kernels import csr, logistic
 
         A, y, rows = self.rows(batch)
         out = np.empty(rows.size)
+        if is_sparse(A):
+            csr.sample_losses(*csr_parts(A), y, rows, self._columns(x, A.dtype), out)
+            return out
         logistic.sample_losses(A, y, rows, self._parameters(x, A.dtype), 1.0, out)
         return out
 
@@ -239,19 +260,24 @@ class SoftmaxRegression(Classification):
         gradient : ndarray, shape (C, d)
             A new array.
         """
-        from fastfw.kernels import logistic
+        from fastfw.kernels import csr, logistic
 
         A, y, rows = self.rows(batch)
-        gradient = padded_zeros(self._shape, A.dtype)
-        loss = logistic.loss_and_gradient(A, y, rows, self._parameters(x, A.dtype), gradient)
         weight = self.weight(rows.size)
-        gradient = unpadded(gradient, self.n_features)
+        if is_sparse(A):
+            columns = np.zeros(self._shape[::-1], A.dtype)
+            loss = csr.loss_and_gradient(*csr_parts(A), y, rows, self._columns(x, A.dtype), columns)
+            gradient = np.ascontiguousarray(columns.T)
+        else:
+            padding = padded_zeros(self._shape, A.dtype)
+            loss = logistic.loss_and_gradient(A, y, rows, self._parameters(x, A.dtype), padding)
+            gradient = unpadded(padding, self.n_features)
         gradient *= gradient.dtype.type(weight)
         return float(loss) * weight, gradient
 
     def logits(self, x: npt.ArrayLike, X: npt.ArrayLike) -> FloatArray:
         """Return the logits X xᵀ, shape (n, C)."""
-        A = features(X, n_features=self.n_features)
+        A = features(X, n_features=self.n_features, sparse=True)
         Z: FloatArray = A @ unpadded(self._parameters(x, A.dtype), self.n_features).T
         return Z
 
@@ -265,8 +291,11 @@ class SoftmaxRegression(Classification):
         The Hessian of log-sum-exp is at most 1/2, so L = max ‖a‖² / 2 for the mean; for the sum it
         is Σ ‖a‖² / 2 over the rows given.
         """
-        A = features(X, n_features=self.n_features)
-        squares = np.einsum("ij,ij->i", A, A, dtype=np.float64)
+        A = features(X, n_features=self.n_features, sparse=True)
+        if is_sparse(A):
+            squares = np.asarray(A.astype(np.float64).power(2).sum(axis=1))
+        else:
+            squares = np.einsum("ij,ij->i", A, A, dtype=np.float64)
         return 0.5 * float(squares.max() if self._reduction == "mean" else squares.sum())
 
     def _parameters(self, x: npt.ArrayLike, dtype: npt.DTypeLike) -> FloatArray:
@@ -274,6 +303,10 @@ class SoftmaxRegression(Classification):
         if array.shape != self._shape:
             raise ValueError(f"x must have shape {self._shape}, but it has {array.shape}")
         return padded(array, dtype)
+
+    def _columns(self, x: npt.ArrayLike, dtype: npt.DTypeLike) -> FloatArray:
+        """Return parameters as kernels for sparse rows take them: (d, C)."""
+        return np.ascontiguousarray(unpadded(self._parameters(x, dtype), self.n_features).T)
 
     def __repr__(self) -> str:
         return (

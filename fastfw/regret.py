@@ -545,7 +545,7 @@ def _batch_losses(best: BestDecision, stream: Iterable[Any], rounds: int) -> tup
         if batch is nothing:
             raise ValueError(_length_message(rounds, f"{t}"))
         fixed[t] = best.problem.loss(best.decision, batch)
-        rows[t] = len(batch_parts(batch)[0])
+        rows[t] = len(batch_parts(batch)[1])
     return fixed, rows
 
 

@@ -26,6 +26,7 @@ from fastfw._checks import (
     sealed,
 )
 from fastfw._checks import seed as checked_seed
+from fastfw._csr import is_sparse, taken
 
 __all__ = ["Batch", "Dataset", "IndexedStream", "iid_stream", "sorted_stream"]
 
@@ -38,9 +39,9 @@ class Dataset:
 
     Parameters
     ----------
-    X : array_like, shape (n, d)
+    X : array_like or sparse matrix, shape (n, d)
         Features: booleans, integers or floats in any layout.  float64 and float32 are kept,
-        everything else becomes float64.
+        everything else becomes float64.  Of scipy.sparse any format is welcome.
     y : array_like, shape (n,)
         Class numbers 0, 1, ... of any integer dtype.
 
@@ -48,7 +49,8 @@ class Dataset:
     ----------
     X : ndarray, shape (n, d), float64 or float32
         C-contiguous and read-only.  It shares memory with what was given wherever no conversion is
-        needed, so do not change that afterwards: the checks are not run again.
+        needed, so do not change that afterwards: the checks are not run again.  Sparse features
+        are a ``csr_array`` with sorted indices and no column twice in a row.
     y : ndarray, shape (n,), intp
         Likewise.
 
@@ -72,7 +74,7 @@ class Dataset:
     """One more than the largest label."""
 
     def __init__(self, X: object, y: object) -> None:
-        self.X = features(X)
+        self.X = features(X, sparse=True)
         self.y = labels(y, n_samples=self.X.shape[0])
         self.n_classes = int(self.y.max()) + 1
         self._other: Dataset | None = None
@@ -116,7 +118,7 @@ class Dataset:
             return self
         if self._other is None:
             other = object.__new__(Dataset)
-            other.X = features(self.X, dtype=wanted)
+            other.X = features(self.X, dtype=wanted, sparse=True)
             other.y = self.y
             other.n_classes = self.n_classes
             other._other = None
@@ -199,7 +201,8 @@ class Batch:
     def X(self) -> FloatArray:
         """The batch's features, shape (B, d), read-only; gathered on first use."""
         if self._X is None:
-            self._X = sealed(self.data.X.take(self.rows, axis=0))
+            X = self.data.X
+            self._X = taken(X, self.rows) if is_sparse(X) else sealed(X.take(self.rows, axis=0))
         return self._X
 
     @property

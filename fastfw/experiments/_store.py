@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 import fastfw
+from fastfw._csr import csr_parts, is_sparse
 from fastfw._files import atomic_write
 from fastfw.streams import Dataset
 
@@ -39,7 +40,8 @@ def fingerprint(data: Dataset) -> str:
     (True, False)
     """
     digest = hashlib.blake2b(digest_size=16)
-    for array in (data.X, data.y):
+    parts = csr_parts(data.X) if is_sparse(data.X) else (data.X,)
+    for array in (*parts, data.y):
         digest.update(f"{array.shape} {array.dtype.str}".encode())
         digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()

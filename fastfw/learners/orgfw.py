@@ -76,6 +76,7 @@ class ORGFW(OnlineLearner):
     True
     """
 
+    _fuses_sparse = True
     _points = ("x_previous", "d")
 
     def __init__(

@@ -53,6 +53,7 @@ class OSFW(OnlineLearner):
     (1, 2)
     """
 
+    _fuses_sparse = True
     _points = ("d",)
 
     def __init__(

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, positive_float, positive_int
 from fastfw.learners._base import OnlineLearner
-from fastfw.learners._engines import Engine, on_row_l1_ball
+from fastfw.learners._engines import Engine
+from fastfw.learners._momentum import can_fuse
 from fastfw.learners._oracles import evaluate, vertex
 from fastfw.learners._regularised import FusedRegularised, theory_constant
 from fastfw.schedules import RootSchedule
@@ -124,7 +125,7 @@ class RegularizedOFW(OnlineLearner):
                 raise ValueError("its gradients or its constant do not fit")
 
     def _can_fuse(self) -> bool:
-        return on_row_l1_ball(self.problem, self.set)
+        return can_fuse(self.problem, self.set)
 
     def _make_fused(self, start: FloatArray) -> Engine:
         return FusedRegularised(
