@@ -166,6 +166,19 @@ def _data_folder() -> str:
     return f"{value} ({', '.join(inside) or 'no folders in it'})"
 
 
+def machine() -> str:
+    """Return processor, cores and versions in one line, as results should say.
+
+    Returns
+    -------
+    str
+        Such as ``"AMD EPYC ..., 2 logical cores, Python 3.11.7, NumPy 2.4.6, Numba 0.68.1"``.
+    """
+    versions = [f"Python {platform.python_version()}"]
+    versions += [f"{name} {_version(name.lower())}" for name in ("NumPy", "Numba", "SciPy")]
+    return f"{_processor()}, cores: {_cores()}; {', '.join(versions)}"
+
+
 def describe() -> list[tuple[str, str]]:
     """Collect what a bug report should say about the machine.
 
