@@ -18,6 +18,7 @@ _VARIABLES = (
     "NUMBA_CACHE_DIR",
     "NUMBA_DISABLE_JIT",
     "NUMBA_CPU_NAME",
+    "FASTFW_NUM_THREADS",
     "NUMBA_NUM_THREADS",
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -164,6 +165,19 @@ def _data_folder() -> str:
     except OSError as error:
         return f"{value} (cannot be read: {error.strerror or error})"
     return f"{value} ({', '.join(inside) or 'no folders in it'})"
+
+
+def machine() -> str:
+    """Return processor, cores and versions in one line, as results should say.
+
+    Returns
+    -------
+    str
+        Such as ``"AMD EPYC ..., 2 logical cores, Python 3.11.7, NumPy 2.4.6, Numba 0.68.1"``.
+    """
+    versions = [f"Python {platform.python_version()}"]
+    versions += [f"{name} {_version(name.lower())}" for name in ("NumPy", "Numba", "SciPy")]
+    return f"{_processor()}, cores: {_cores()}; {', '.join(versions)}"
 
 
 def describe() -> list[tuple[str, str]]:

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw import _checks
-from fastfw.datasets import load
-from fastfw.experiments.methods import closest
+from fastfw.datasets import Split, load
+from fastfw.experiments.methods import closest, rounds_at_equal_work
 from fastfw.learners.oaw import OAW
 from fastfw.learners.ofw import OFW
 from fastfw.learners.orgfw import ORGFW
@@ -165,6 +165,7 @@ def compare_network(
     momentum: PowerSchedule | None = None,
     checkpoints: int = 20,
     gap: bool = True,
+    constants: str | None = None,
     root: str | os.PathLike[str] | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> NetworkComparison:
@@ -176,8 +177,9 @@ def compare_network(
 
     Parameters
     ----------
-    data : str, path-like, Dataset, or pair (X, y)
-        Training data; named data come with test data where they have any.
+    data : str, path-like, Dataset, pair (X, y), or Split
+        Training data; named data come with test data where they have any, as a
+        `fastfw.datasets.Split` does.
     hidden : int
         Hidden units, m.
     methods : sequence of str, optional
@@ -202,6 +204,8 @@ def compare_network(
         About how many log-spaced rounds are evaluated.
     gap : bool
         Whether Frank-Wolfe gaps are.
+    constants : {"mnist", "cifar10"}, optional
+        Which of the paper's constants; by default those that suit the data's name.
     root : path-like, optional
         Folder of the data sets.
     progress : callable, optional
@@ -229,16 +233,20 @@ def compare_network(
     name, train, test = _take(data, root, dtype)
     problem = OneHiddenLayer(train.n_features, hidden, max(train.n_classes, 2))
     M = problem.l1_balls(radius, radius)
-    constants = CONSTANTS["cifar10" if name == "cifar10" else "mnist"]
-    rounds_of = {method: _rounds(method, N, B, len(train), constants[method]) for method in names}
+    if constants is None:
+        constants = "cifar10" if name == "cifar10" else "mnist"
+    if constants not in CONSTANTS:
+        raise ValueError(f"constants: unknown {constants!r}; {closest(constants, list(CONSTANTS))}")
+    own = CONSTANTS[constants]
+    rounds_of = {method: _rounds(method, N, B, len(train), own[method]) for method in names}
 
     def play(method: str, T: int, options: dict[str, Any]) -> Any:
         keep = log_spaced(T + 1, checkpoints)
         if method in _OFFLINE:
-            offline = _OFFLINE[method](problem, M, *constants[method], **options)
+            offline = _OFFLINE[method](problem, M, *own[method], **options)
             return offline.fit(train, iterations=T, checkpoints=keep)
         learner = _online(
-            method, problem, M, rounds_of[method], constants[method], step, momentum, options
+            method, problem, M, rounds_of[method], own[method], step, momentum, options
         )
         stream = iid_stream(train, None, batch_size=B, rounds=T, seed=options["seed"])
         return learner.run(stream, checkpoints=keep)
@@ -279,9 +287,7 @@ def _rounds(method: str, N: int, B: int, n: int, constants: tuple[Any, ...]) -> 
     if method in _OFFLINE:
         q, b = constants[1:]
         return _affordable(2 * B * N, n, q, b)
-    if method in ("ofw", "oaw"):
-        return math.ceil(2.0 * math.sqrt(N))
-    return N if method == "orgfw" else 2 * N
+    return rounds_at_equal_work(method, N)
 
 
 def _online(
@@ -318,5 +324,8 @@ def _take(data: Any, root: Any, dtype: npt.DTypeLike) -> tuple[str, Dataset, tup
         X, y, X_test, y_test = load(data, root=root, dtype=np.dtype(dtype))
         name = os.fspath(data).encode("utf-8", "replace").decode()
         return name, Dataset(X, y), (X_test, y_test)
+    if isinstance(data, Split):
+        train = Dataset(data.X, data.y).astype(dtype)
+        return "data", train, (data.X_test, data.y_test)
     own = data if isinstance(data, Dataset) else Dataset(*data)
     return "data", own.astype(dtype), (None, None)

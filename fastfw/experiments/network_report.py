@@ -137,7 +137,7 @@ def network_figure(result: NetworkComparison) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from fastfw.experiments.plots import _STYLES
+    from fastfw.experiments.plots import STYLES
 
     figure = Figure(figsize=(14, 4.4), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
@@ -148,7 +148,7 @@ def network_figure(result: NetworkComparison) -> Any:
     }
     for axes, (what, label) in zip(figure.subplots(1, 3), panels.items(), strict=True):
         for index, run in enumerate(result.runs):
-            colour, dashes, marker = _STYLES[index % len(_STYLES)]
+            colour, dashes, marker = STYLES[index % len(STYLES)]
             values = [getattr(t, what) for t in run.traces]
             if any(v is None for v in values):
                 continue

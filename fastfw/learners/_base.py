@@ -19,6 +19,7 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray, batch_parts, float_dtype, positive_int, sealed
 from fastfw._checks import seed as checked_seed
 from fastfw._csr import is_sparse
+from fastfw._threads import number_of_threads
 from fastfw.learners import _files
 from fastfw.learners._engines import Engine, FusedMomentum, StepsEngine
 from fastfw.learners._starts import first_point
@@ -99,6 +100,10 @@ class OnlineLearner(ABC):
     _needs_finite: ClassVar[bool] = False
     #: Whether there are compiled rounds for sparse features.
     _fuses_sparse: ClassVar[bool] = False
+    #: Whether compiled rounds take features that are bytes.
+    _fuses_codes: ClassVar[bool] = False
+    #: Whether compiled rounds can be shared by threads.
+    _threaded: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -111,6 +116,7 @@ class OnlineLearner(ABC):
         engine: str,
         dtype: npt.DTypeLike | None,
         init: str | None = None,
+        threads: int | None = 1,
     ) -> None:
         _require(problem, "problem", ("shape", "loss", "gradient"))
         _require(set, "set", ("shape", "lmo", "diameter"))
@@ -128,6 +134,7 @@ class OnlineLearner(ABC):
         self._start = first_point(problem, set, start, init, self._seed)
         self._fused = engine == "fused" and self._can_fuse()
         self._dtype = None if dtype is None else float_dtype(dtype)
+        self._threads = number_of_threads(threads)
         self._t = 1
         self._engine: Engine | None = None
         self._played: FloatArray | None = None
@@ -160,7 +167,7 @@ class OnlineLearner(ABC):
 
     def _options(self) -> dict[str, Any]:
         """Further arguments of the constructor, as JSON holds them."""
-        return {}
+        return {"threads": self._threads} if self._threaded else {}
 
     @classmethod
     def _from_options(cls, options: dict[str, Any]) -> dict[str, Any]:
@@ -191,6 +198,11 @@ class OnlineLearner(ABC):
     def engine(self) -> str:
         """The engine in use: "steps" where no compiled code exists for problem and set."""
         return "fused" if self._fused else "steps"
+
+    @property
+    def threads(self) -> int:
+        """Threads that share the rows of a batch."""
+        return self._threads
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -238,7 +250,9 @@ class OnlineLearner(ABC):
         t = self._t
         dtype = self._resolve(batch)
         if self._fused and (self._fuses_sparse or not _has_sparse_features(batch)):
-            rows = self._problem.rows(batch, dtype, finite=self._needs_finite)
+            rows = self._problem.rows(
+                batch, dtype, finite=self._needs_finite, coded=self._fuses_codes
+            )
             starts = np.array([0, rows.rows.size], np.intp)
             losses = self._advance(rows, starts, batch, dtype)
             return Round(t, float(losses[0]))
@@ -500,7 +514,7 @@ class OnlineLearner(ABC):
         return (
             self._fused
             and isinstance(stream, IndexedStream)
-            and (self._fuses_sparse or not is_sparse(stream.data.X))
+            and (self._fuses_sparse or not stream.data.is_sparse)
         )
 
     def _each(self, stream: Iterable[Any]) -> Iterator[tuple[Callable[[], Any], list[int]]]:
@@ -527,7 +541,7 @@ class OnlineLearner(ABC):
         B = stream.batch_size
         data = stream.data
         dtype = self._dtype or data.dtype
-        whole = self._problem.rows(data, dtype)
+        whole = self._problem.rows(data, dtype, coded=self._fuses_codes)
         for block in stream.row_blocks(max(1, _ROWS_AT_ONCE // B)):
             first = 0
             while first < len(block):
@@ -563,7 +577,9 @@ def _require_stream(stream: Any) -> None:
 
 def _has_sparse_features(batch: Any) -> bool:
     """Whether a batch is sparse, without gathering its rows."""
-    return is_sparse(batch.data.X if isinstance(batch, Batch) else batch_parts(batch)[0])
+    if isinstance(batch, Batch | Dataset):
+        return (batch.data if isinstance(batch, Batch) else batch).is_sparse
+    return is_sparse(batch_parts(batch)[0])
 
 
 def _size(batch: Any) -> int:

@@ -36,10 +36,13 @@ def can_fuse(problem: Any, set: Any) -> bool:
     return on_row_l1_ball(problem, set) or on_network(problem, set)
 
 
-def fused_momentum(problem: Any, set: Any, start: FloatArray, coefficients: Coefficients) -> Engine:
-    """Return the compiled engine; see `FusedMomentum`."""
-    engine = FusedMomentum if on_row_l1_ball(problem, set) else FusedNetwork
-    return engine(problem, set, start, coefficients)
+def fused_momentum(
+    problem: Any, set: Any, start: FloatArray, coefficients: Coefficients, threads: int
+) -> Engine:
+    """Return the compiled engine; see `FusedMomentum`. Networks take one thread."""
+    if on_row_l1_ball(problem, set):
+        return FusedMomentum(problem, set, start, coefficients, threads)
+    return FusedNetwork(problem, set, start, coefficients)
 
 
 def balls(set: ProductSet) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
