@@ -266,9 +266,7 @@ class SoftmaxRegression(Classification):
         weight = self.weight(rows.size)
         if is_sparse(A):
             columns = np.zeros(self._shape[::-1], A.dtype)
-            loss = csr.loss_and_gradient(
-                *csr_parts(A), y, rows, self._columns(x, A.dtype), columns
-            )
+            loss = csr.loss_and_gradient(*csr_parts(A), y, rows, self._columns(x, A.dtype), columns)
             gradient = np.ascontiguousarray(columns.T)
         else:
             padding = padded_zeros(self._shape, A.dtype)

@@ -92,8 +92,8 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         Whether columns are divided by their largest magnitude; `coef_` is in the units of X in any
         case. It takes a copy of the data.
     max_iter : int
-        Epochs at most: shuffled passes over the data. An epoch has 64 rounds at least, so that small
-        data is passed over more than once.
+        Epochs at most: shuffled passes over the data. An epoch has 64 rounds at least, so that
+        small data is passed over more than once.
     tol : float
         Fitting ends where the Frank-Wolfe gap, which bounds how much the mean loss exceeds the
         least possible one, is at most this many nats. It is looked at after epochs 1, 2, 4, ...

@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from ._tiles import _add_product, _CONTRACT, _loop, _Matrix, _splat, _variable
+from ._tiles import _CONTRACT, _add_product, _loop, _Matrix, _splat, _variable
 
 __all__ = ["WIDTHS", "row_products", "row_updates"]
 
@@ -84,13 +84,9 @@ def _build_products(width: int) -> Any:
             with _loop(builder, low, even, 2) as q:
                 for k, slot in enumerate(sums):
                     p = builder.add(q, q.type(k))
-                    _add_product(
-                        builder, slot, row.value(p, width), U.load(row.place(p), c, width)
-                    )
+                    _add_product(builder, slot, row.value(p, width), U.load(row.place(p), c, width))
             with _loop(builder, even, high, 1) as q:
-                _add_product(
-                    builder, sums[0], row.value(q, width), U.load(row.place(q), c, width)
-                )
+                _add_product(builder, sums[0], row.value(q, width), U.load(row.place(q), c, width))
             total = builder.fadd(*(builder.load(slot) for slot in sums))
             builder.store(total, own, align=U.size)
             return context.get_dummy_value()
@@ -114,9 +110,7 @@ def _build_updates(width: int) -> Any:
             with _loop(builder, low, high, 1) as q:
                 j = row.place(q)
                 product = builder.fmul(row.value(q, width), weights, flags=_CONTRACT)
-                G.store(
-                    builder.fadd(G.load(j, c, width), product, flags=_CONTRACT), j, c, width
-                )
+                G.store(builder.fadd(G.load(j, c, width), product, flags=_CONTRACT), j, c, width)
             return context.get_dummy_value()
 
         n = types.intp

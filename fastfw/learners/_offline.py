@@ -268,9 +268,7 @@ class OfflineLearner(ABC):
             fitting = int(np.searchsorted(np.cumsum(sizes[t - 1 : stop - 1]), _ROWS_AT_ONCE))
             part = slice(t - 1, min(t - 1 + max(1, fitting), stop - 1))
             begun = time.perf_counter()
-            done, found = self._play(
-                engine, data if fused else None, n, t, plan[part], sizes[part]
-            )
+            done, found = self._play(engine, data if fused else None, n, t, plan[part], sizes[part])
             spent = time.perf_counter() - begun
             losses[part.start : part.start + len(found)] = found
             if done < part.stop - part.start:
