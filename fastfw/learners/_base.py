@@ -439,8 +439,8 @@ class OnlineLearner(ABC):
             return StepsEngine(self._round, self._first_state(start))
         if not isinstance(self._engine, StepsEngine):
             raise TypeError(
-                f"X is a sparse matrix, for which {type(self).__name__} has no compiled rounds, and "
-                'the rounds before were; use X.toarray(), or engine="steps" from the start'
+                f"X is a sparse matrix, for which {type(self).__name__} has no compiled rounds, "
+                'and those before were; use X.toarray(), or engine="steps" from the start'
             )
         return self._engine
 
