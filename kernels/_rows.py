@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from ._tiles import _add_product, _CONTRACT, _loop, _Matrix, _splat, _variable
+from ._tiles import _CONTRACT, _add_product, _loop, _Matrix, _splat, _variable
 
 __all__ = ["WIDTHS", "row_products", "row_updates"]
 
@@ -24,8 +24,8 @@ WIDTHS = (16, 8, 4, 2, 1)
 
 def _products(width: int) -> Callable[..., None]:
     def tile(values, places, low, high, U, c, z):  # type: ignore[no-untyped-def]
-        """z[c:c+width] = Σ values[q] U[places[q], c:c+width] over q from low to high."""
-        z[c : c + width] = values[low:high] @ U[places[low:high], c : c + width]
+        """z[c:c+width] += Σ values[q] U[places[q], c:c+width] over q from low to high."""
+        z[c : c + width] += values[low:high] @ U[places[low:high], c : c + width]
 
     return tile
 
@@ -75,10 +75,11 @@ def _build_products(width: int) -> Any:
             low, high, c = args[2], args[3], args[5]
             U = _Matrix(context, builder, signature.args[4], args[4])
             kind = _vector(U, width)
+            data = context.make_array(signature.args[6])(context, builder, args[6]).data
+            own = _pointer(builder, data, c, width, kind)
             # two sums: one multiply-add takes longer to finish than several to begin
-            sums = [_variable(builder, ir.Constant(kind, None if width > 1 else 0.0))] + [
-                _variable(builder, ir.Constant(kind, None if width > 1 else 0.0))
-            ]
+            zero = ir.Constant(kind, None if width > 1 else 0.0)
+            sums = [_variable(builder, v) for v in (builder.load(own, align=U.size), zero)]
             even = builder.sub(high, builder.srem(builder.sub(high, low), low.type(2)))
             with _loop(builder, low, even, 2) as q:
                 for k, slot in enumerate(sums):
@@ -87,8 +88,7 @@ def _build_products(width: int) -> Any:
             with _loop(builder, even, high, 1) as q:
                 _add_product(builder, sums[0], row.value(q, width), U.load(row.place(q), c, width))
             total = builder.fadd(*(builder.load(slot) for slot in sums))
-            data = context.make_array(signature.args[6])(context, builder, args[6]).data
-            builder.store(total, _pointer(builder, data, c, width, kind), align=U.size)
+            builder.store(total, own, align=U.size)
             return context.get_dummy_value()
 
         n = types.intp
