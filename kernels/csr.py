@@ -33,7 +33,7 @@ _updates_2, _updates_1 = row_updates[2], row_updates[1]
 
 @kernel()
 def products(values, places, low, high, u, z):
-    """z = Σ values[q] u[places[q]] over q from low to high."""
+    """z += Σ values[q] u[places[q]] over q from low to high."""
     n_classes = u.shape[1]
     c = 0
     while c < n_classes:
@@ -80,46 +80,61 @@ def updates(values, places, low, high, r, g):
 
 
 @kernel()
-def entry(values, places, low, high, j):
-    """The row's entry in column j, by bisection."""
-    end = high
+def place(places, low, high, j):
+    """First of the increasing places[low:high] that is not below j, by bisection; high if none."""
     while low < high:
         middle = (low + high) >> 1
         if places[middle] < j:
             low = middle + 1
         else:
             high = middle
-    return values[low] if low < end and places[low] == j else values.dtype.type(0.0)
+    return low
 
 
 @kernel()
-def logits(indptr, indices, data, rows, u, s, Z):
-    """Z[:, k] = s u A[rows[k]]; further columns become 0."""
-    real = u.dtype.type
+def logits(indptr, indices, data, rows, u, Z):
+    """Z[k] = u A[rows[k]]."""
+    for k in range(rows.shape[0]):
+        for c in range(u.shape[1]):
+            Z[k, c] = u.dtype.type(0.0)
+        low, high = np.intp(indptr[rows[k]]), np.intp(indptr[rows[k] + 1])
+        products(data, indices, low, high, u, Z[k])
+
+
+@kernel()
+def add_gradient(indptr, indices, data, rows, R, g):
+    """g += Σ_k A[rows[k]] ⊗ R[k]."""
+    for k in range(rows.shape[0]):
+        low, high = np.intp(indptr[rows[k]]), np.intp(indptr[rows[k] + 1])
+        updates(data, indices, low, high, R[k], g)
+
+
+@kernel()
+def _transposed(rows, s, block):
+    """block[:, i] = s rows[i]; further columns become 0."""
+    real = block.dtype.type
     scale = real(s)
-    n_classes = u.shape[1]
-    z = np.empty(n_classes, u.dtype)
     n = rows.shape[0]
-    for k in range(n):
-        products(data, indices, np.intp(indptr[rows[k]]), np.intp(indptr[rows[k] + 1]), u, z)
-        for c in range(n_classes):
-            Z[c, k] = scale * z[c]
-    for c in range(n_classes):
-        for k in range(n, Z.shape[1]):
-            Z[c, k] = real(0.0)
+    for c in range(block.shape[0]):
+        for i in range(n):
+            block[c, i] = scale * rows[i, c]
+        for i in range(n, block.shape[1]):
+            block[c, i] = real(0.0)
 
 
 @kernel()
 def sample_losses(indptr, indices, data, y, rows, x, out):
     """out[k] = log Σ_c exp(z_c) - z_y for z = x A[rows[k]]."""
     n_classes = x.shape[1]
+    scores = np.empty((rows.shape[0], n_classes), x.dtype)
+    logits(indptr, indices, data, rows, x, scores)
     Z = np.empty((n_classes, LONGEST_BLOCK), x.dtype)
     P = np.empty_like(Z)
     m = np.empty(LONGEST_BLOCK, x.dtype)
     total = np.empty(LONGEST_BLOCK, x.dtype)
     for start in range(0, rows.shape[0], LONGEST_BLOCK):
         block = rows[start : start + LONGEST_BLOCK]
-        logits(indptr, indices, data, block, x, 1.0, Z)
+        _transposed(scores[start : start + LONGEST_BLOCK], 1.0, Z)
         softmax(Z, P, m, total)
         for i in range(block.shape[0]):
             spread = np.float64(m[i]) - np.float64(Z[y[block[i]], i])
@@ -142,11 +157,16 @@ def residuals(
     m = np.empty(LONGEST_BLOCK, u.dtype)
     total = np.empty(LONGEST_BLOCK, u.dtype)
     back = real(shrink)
+    other = R[:0]
+    if mode == DENSE_PREVIOUS:
+        other = np.empty_like(R)
+        logits(indptr, indices, data, rows, previous, other)
+    logits(indptr, indices, data, rows, u, R)
     loss = 0.0
     for start in range(0, rows.shape[0], LONGEST_BLOCK):
         block = rows[start : start + LONGEST_BLOCK]
         n = block.shape[0]
-        logits(indptr, indices, data, block, u, s, Z)
+        _transposed(R[start : start + n], s, Z)
         softmax(Z, P, m, total)
         loss += log_loss(Z, y, block, n, m, total)
         residual(P, total, y, block, n, alpha, r, False)
@@ -155,24 +175,17 @@ def residuals(
                 for i in range(n):
                     low, high = np.intp(indptr[block[i]]), np.intp(indptr[block[i] + 1])
                     for c in range(n_classes):
-                        a = entry(data, indices, low, high, index[c])
+                        q = place(indices, low, high, index[c])
+                        a = data[q] if q < high and indices[q] == index[c] else real(0.0)
                         Z[c, i] = (Z[c, i] - real(moved[c]) * a) * back
             else:
-                logits(indptr, indices, data, block, previous, 1.0, Z)
+                _transposed(other[start : start + n], 1.0, Z)
             softmax(Z, P, m, total)
             residual(P, total, y, block, n, -beta, r, True)
         for i in range(n):
             for c in range(n_classes):
                 R[start + i, c] = r[c, i]
     return loss
-
-
-@kernel()
-def add_gradient(indptr, indices, data, rows, R, g):
-    """g += Σ_k A[rows[k]] ⊗ R[k]."""
-    for k in range(rows.shape[0]):
-        low, high = np.intp(indptr[rows[k]]), np.intp(indptr[rows[k] + 1])
-        updates(data, indices, low, high, R[k], g)
 
 
 @kernel()
@@ -288,9 +301,10 @@ def momentum_rounds(
     longest = 0
     for t in range(losses.shape[0]):
         longest = max(longest, starts[t + 1] - starts[t])
-    R = np.empty((longest, n_classes), u.dtype)
+    residual_rows = np.empty((longest, n_classes), u.dtype)
     for t in range(losses.shape[0]):
         batch = rows[starts[t] : starts[t + 1]]
+        R = residual_rows[: batch.shape[0]]
         last = scalars[LAST_STEP]
         mode = NO_PREVIOUS
         if beta[t] != 0.0:

@@ -99,6 +99,8 @@ class OnlineLearner(ABC):
     _needs_finite: ClassVar[bool] = False
     #: Whether there are compiled rounds for sparse features.
     _fuses_sparse: ClassVar[bool] = False
+    #: Whether compiled rounds take features that are bytes.
+    _fuses_codes: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -238,7 +240,9 @@ class OnlineLearner(ABC):
         t = self._t
         dtype = self._resolve(batch)
         if self._fused and (self._fuses_sparse or not _has_sparse_features(batch)):
-            rows = self._problem.rows(batch, dtype, finite=self._needs_finite)
+            rows = self._problem.rows(
+                batch, dtype, finite=self._needs_finite, coded=self._fuses_codes
+            )
             starts = np.array([0, rows.rows.size], np.intp)
             losses = self._advance(rows, starts, batch, dtype)
             return Round(t, float(losses[0]))
@@ -500,7 +504,7 @@ class OnlineLearner(ABC):
         return (
             self._fused
             and isinstance(stream, IndexedStream)
-            and (self._fuses_sparse or not is_sparse(stream.data.X))
+            and (self._fuses_sparse or not stream.data.is_sparse)
         )
 
     def _each(self, stream: Iterable[Any]) -> Iterator[tuple[Callable[[], Any], list[int]]]:
@@ -527,7 +531,7 @@ class OnlineLearner(ABC):
         B = stream.batch_size
         data = stream.data
         dtype = self._dtype or data.dtype
-        whole = self._problem.rows(data, dtype)
+        whole = self._problem.rows(data, dtype, coded=self._fuses_codes)
         for block in stream.row_blocks(max(1, _ROWS_AT_ONCE // B)):
             first = 0
             while first < len(block):
@@ -563,7 +567,9 @@ def _require_stream(stream: Any) -> None:
 
 def _has_sparse_features(batch: Any) -> bool:
     """Whether a batch is sparse, without gathering its rows."""
-    return is_sparse(batch.data.X if isinstance(batch, Batch) else batch_parts(batch)[0])
+    if isinstance(batch, Batch | Dataset):
+        return (batch.data if isinstance(batch, Batch) else batch).is_sparse
+    return is_sparse(batch_parts(batch)[0])
 
 
 def _size(batch: Any) -> int:

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, float_dtype, positive_int, sealed
 from fastfw._checks import seed as checked_seed
-from fastfw._csr import is_sparse
 from fastfw.base_learners import seed_bits
 from fastfw.learners import _files
 from fastfw.learners._base import _checkpoints, _require
@@ -320,7 +319,7 @@ class OfflineLearner(ABC):
         if resume and n != self._n:
             raise ValueError(f"X has {n} samples; the fit to be resumed had {self._n}")
         # There are no compiled iterations for sparse features.
-        fused = self._fused and not (data is not None and is_sparse(data.X))
+        fused = self._fused and not (data is not None and data.is_sparse)
         engine = self._engine.copy() if resume else self._make(dtype, fused)
         if isinstance(engine, OfflineSteps) == fused:
             raise ValueError(

@@ -77,6 +77,7 @@ class ORGFW(OnlineLearner):
     """
 
     _fuses_sparse = True
+    _fuses_codes = True
     _points = ("x_previous", "d")
 
     def __init__(

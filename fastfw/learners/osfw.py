@@ -54,6 +54,7 @@ class OSFW(OnlineLearner):
     """
 
     _fuses_sparse = True
+    _fuses_codes = True
     _points = ("d",)
 
     def __init__(

@@ -65,6 +65,8 @@ class RegularizedOFW(OnlineLearner):
     2.0
     """
 
+    _fuses_codes = True
+
     def __init__(
         self,
         problem: Any,
