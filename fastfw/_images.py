@@ -132,7 +132,13 @@ def read_cifar(paths: list[Path], dtype: np.dtype[Any]) -> tuple[FloatArray, Ind
 
 
 def stretched(pixels: _ByteArray, *, out: FloatArray) -> None:
-    """Write images into `out`, each scaled by its own minimum and maximum; `pixels` is spoilt."""
+    """Write images into `out`, each scaled by its own minimum and maximum; `pixels` is spoilt.
+
+    Bytes are written as they are.
+    """
+    if out.dtype == np.uint8:
+        out[...] = pixels
+        return
     low = pixels.min(axis=1, keepdims=True)
     span = pixels.max(axis=1, keepdims=True) - low
     # An image of one colour is zeros once its minimum is gone: dividing by 1 keeps them.
@@ -142,8 +148,13 @@ def stretched(pixels: _ByteArray, *, out: FloatArray) -> None:
 
 
 def scaled(pixels: _ByteArray, dtype: np.dtype[Any]) -> FloatArray:
-    """Return pixels / 255 as an (n, d) array, in one pass and with no other array made."""
+    """Return pixels / 255 as an (n, d) array, in one pass and with no other array made.
+
+    Bytes stay as they are.
+    """
     flat = pixels.reshape(len(pixels), -1)
+    if dtype == np.uint8:
+        return np.ascontiguousarray(flat)  # type: ignore[return-value]
     X: FloatArray = np.empty(flat.shape, dtype=dtype)
     np.divide(flat, 255, out=X, dtype=dtype)
     return X

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from fastfw import _fetch, _images, _npz, _pickled, _svmlight
 from fastfw._checks import FloatArray, IndexArray, fewer_classes_than_rows, float_dtype
 
-__all__ = ["NAMES", "Split", "load"]
+__all__ = ["NAMES", "Split", "image_scaling", "load"]
 
 NAMES = ("fashion-mnist-4k", "mnist", "fashion-mnist", "cifar10", "digits")
 """The names that `load` knows."""
@@ -88,8 +88,10 @@ def load(
         The folder with the files of `mnist`, `fashion-mnist` or `cifar10`: in the folder itself or
         in one below it that has the data set's name.  By default the environment variable
         FASTFW_DATA says where, and without it the folder that `fetch` writes to.
-    dtype : {float64, float32}
-        The features' dtype.
+    dtype : {float64, float32, uint8}
+        The features' dtype. With uint8 the pixels of a named data set come as the bytes they are,
+        not scaled: give them to `Dataset` with ``scale=1 / 255`` (`digits`: 1/16), those of
+        `cifar10` with the scale and offset of `image_scaling`.
     fetch : bool, default False
         Whether to fetch `mnist` or `cifar10` from OpenML if files are missing, by scikit-learn's
         `fetch_openml`. They are written to `root` (by default FASTFW_DATA, or ``fastfw`` in the
@@ -128,7 +130,7 @@ def load(
     ValueError: unknown data set 'mnits'; did you mean 'mnist'? Known are fashion-mnist-4k, mnist,
     fashion-mnist, cifar10, digits, and paths of .npz and svmlight files
     """
-    wanted = float_dtype(dtype)
+    wanted = np.dtype(np.uint8) if _asks_for_bytes(dtype) else float_dtype(dtype)
     if not isinstance(name_or_path, str | os.PathLike):
         raise TypeError(
             f"name_or_path must be a name or a path, but it is a {type(name_or_path).__name__}"
@@ -143,6 +145,8 @@ def load(
         base = Path(root or os.environ.get(_ENVIRONMENT) or _fetch.cache_folder()).expanduser()
         _fetch.fetch(name, base)
         return _LOADERS[name](name, base, wanted)
+    if wanted == np.uint8 and (_svmlight.is_svmlight(name) or name.lower().endswith(".npz")):
+        raise ValueError(f"dtype must be float64 or float32 for a file, but it is uint8: {name}")
     if _svmlight.is_svmlight(name):
         return _load_svmlight(Path(name).expanduser(), wanted)
     if name.lower().endswith(".npz") or isinstance(name_or_path, os.PathLike):
@@ -154,6 +158,50 @@ def load(
         f"unknown data set {name!r}{suggestion} Known are {', '.join(NAMES)}, "
         "and paths of .npz and svmlight files"
     )
+
+
+def image_scaling(
+    X: npt.NDArray[np.uint8],
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return scale and offset that bring each image to [0, 1] by its own minimum and maximum.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, d), uint8
+        Images.
+
+    Returns
+    -------
+    scale, offset : ndarray, shape (n,), float64
+        ``scale[i] * X[i] + offset[i]`` lies in [0, 1]; 1 / (max - min) and -min / (max - min). An
+        image of one colour becomes zeros.
+
+    Raises
+    ------
+    TypeError
+        If `X` is not a matrix of bytes.
+
+    Examples
+    --------
+    >>> scale, offset = image_scaling(np.array([[10, 30, 20], [7, 7, 7]], np.uint8))
+    >>> scale, offset
+    (array([0.05, 1.  ]), array([-0.5, -7. ]))
+    """
+    if not isinstance(X, np.ndarray) or X.dtype != np.uint8 or X.ndim != 2:
+        raise TypeError(
+            f"X must be an (n, d) array of uint8, but it is {getattr(X, 'dtype', type(X))} "
+            f"of shape {np.shape(X)}; load(..., dtype=np.uint8) gives one"
+        )
+    low = X.min(axis=1).astype(np.float64)
+    scale = 1.0 / np.maximum(X.max(axis=1) - low, 1.0)
+    return scale, -low * scale
+
+
+def _asks_for_bytes(dtype: object) -> bool:
+    try:
+        return np.dtype(dtype) == np.uint8  # type: ignore[call-overload]
+    except TypeError:
+        return False
 
 
 # Named data sets
@@ -223,7 +271,10 @@ def _load_digits(name: str, root: object, dtype: np.dtype[Any]) -> Split:
         ) from None
     pixels, classes = load_digits(return_X_y=True)
     X = np.empty(pixels.shape, dtype=dtype)
-    np.divide(pixels, 16.0, out=X, casting="same_kind")
+    if dtype == np.uint8:
+        X[...] = pixels
+    else:
+        np.divide(pixels, 16.0, out=X, casting="same_kind")
     y = np.asarray(classes).astype(np.intp)
     return Split(X, y, *_no_rows(X.shape[1], dtype))
 

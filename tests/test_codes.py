@@ -159,3 +159,35 @@ def test_scales_are_for_bytes():
         fw.Dataset(BYTES[0], Y)
     with pytest.raises(ValueError, match="is empty"):
         fw.Dataset(BYTES[:0], Y)
+
+
+@pytest.mark.parametrize("name", ["fashion-mnist-4k", "digits"])
+def test_data_sets_as_bytes(name):
+    whole = fw.datasets.load(name, dtype=np.uint8)
+    wanted = fw.datasets.load(name)
+    scale = 1 / 16 if name == "digits" else 1 / 255
+    assert whole.X.dtype == whole.X_test.dtype == np.uint8
+    data = fw.Dataset(whole.X, whole.y, scale=scale)
+    # pixels are rounded once as quotients, twice as products
+    np.testing.assert_allclose(data.X, wanted.X, rtol=0, atol=2.0**-52)
+    np.testing.assert_array_equal(whole.y, wanted.y)
+
+
+def test_images_scaled_by_themselves(tmp_path):
+    pixels = RNG.integers(0, 256, (6, 6, 3072)).astype(np.uint8)
+    pixels[0, 0] = 9
+    for i, name in enumerate([*(f"data_batch_{k}.bin" for k in range(1, 6)), "test_batch.bin"]):
+        records = np.concatenate([np.full((6, 1), i, np.uint8), pixels[i]], axis=1)
+        records.tofile(tmp_path / name)
+    X, y, _, _ = fw.datasets.load("cifar10", root=tmp_path, dtype=np.uint8)
+    np.testing.assert_array_equal(X, pixels[:5].reshape(30, 3072))
+    scale, offset = fw.datasets.image_scaling(X)
+    data = fw.Dataset(X, y, scale=scale, offset=offset)
+    wanted = fw.datasets.load("cifar10", root=tmp_path).X
+    # the offset is rounded before it is added
+    np.testing.assert_allclose(data.X, wanted, rtol=0, atol=2.0**-51)
+    assert data.X.min() == 0.0
+    with pytest.raises(TypeError, match="array of uint8"):
+        fw.datasets.image_scaling(wanted)
+    with pytest.raises(ValueError, match="float64 or float32 for a file"):
+        fw.datasets.load("some.npz", dtype=np.uint8)
