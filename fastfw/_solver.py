@@ -411,14 +411,14 @@ def softmax(logits: Array) -> Array:
 def _working_set(x: Array, size: Array, largest: int) -> npt.NDArray[np.bool_] | None:
     """Nonzeros, and in every row half as many again (16 or more) of largest gradient.
 
-    Fewer are added where the set would grow beyond ``largest``; None if not even 16 find room.
+    Fewer are added where the set would grow beyond ``largest``; None if the nonzeros do.
     """
     mask: npt.NDArray[np.bool_] = x != 0.0
     room = (largest - np.count_nonzero(mask)) // len(mask)
-    if room < 16:
+    if room < 0:
         return None
     for row, magnitude in zip(mask, size, strict=True):
-        extra = max(16, min(int(np.count_nonzero(row)) // 2, room))
+        extra = min(max(16, int(np.count_nonzero(row)) // 2), room)
         order = np.argsort(np.where(row, 0.0, -magnitude), kind="stable")
         row[order[:extra]] = True
     return mask
