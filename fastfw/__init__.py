@@ -30,13 +30,31 @@ _HOME = {
     "SpiderFW": "learners.spider_fw",
     "Round": "learners._base",
     "RunResult": "learners._base",
-    "L1Ball": "product_sets",
-    "L1Vertex": "product_sets",
     "OneHiddenLayer": "network",
-    "ProductSet": "product_sets",
-    "ProductVertex": "product_sets",
+    "BirkhoffPolytope": "sets",
+    "ConvexSet": "sets",
+    "DenseVertex": "sets",
+    "EntriesVertex": "sets",
+    "FlowPolytope": "sets",
+    "GroupL1Ball": "sets",
+    "GroupVertex": "sets",
+    "KSparsePolytope": "sets",
+    "KSparseVertex": "sets",
+    "L1Ball": "sets",
+    "L1Vertex": "sets",
+    "L2Ball": "sets",
+    "LInfBall": "sets",
+    "NuclearNormBall": "sets",
+    "PathVertex": "sets",
+    "PermutationVertex": "sets",
+    "ProductSet": "sets",
+    "ProductVertex": "sets",
+    "RankOneVertex": "sets",
     "RowL1Ball": "sets",
     "RowVertex": "sets",
+    "SignVertex": "sets",
+    "Simplex": "sets",
+    "Vertex": "sets",
     "SoftmaxRegression": "problems",
     "power_schedule": "schedules",
     "Batch": "streams",
@@ -84,18 +102,36 @@ if TYPE_CHECKING:
     from fastfw.learners.svrf import SVRF as SVRF
     from fastfw.network import OneHiddenLayer as OneHiddenLayer
     from fastfw.problems import SoftmaxRegression as SoftmaxRegression
-    from fastfw.product_sets import L1Ball as L1Ball
-    from fastfw.product_sets import L1Vertex as L1Vertex
-    from fastfw.product_sets import ProductSet as ProductSet
-    from fastfw.product_sets import ProductVertex as ProductVertex
     from fastfw.regret import BestDecision as BestDecision
     from fastfw.regret import RegretCurve as RegretCurve
     from fastfw.regret import best_fixed_decision as best_fixed_decision
     from fastfw.regret import regret as regret
     from fastfw.regret import suboptimality as suboptimality
     from fastfw.schedules import power_schedule as power_schedule
+    from fastfw.sets import BirkhoffPolytope as BirkhoffPolytope
+    from fastfw.sets import ConvexSet as ConvexSet
+    from fastfw.sets import DenseVertex as DenseVertex
+    from fastfw.sets import EntriesVertex as EntriesVertex
+    from fastfw.sets import FlowPolytope as FlowPolytope
+    from fastfw.sets import GroupL1Ball as GroupL1Ball
+    from fastfw.sets import GroupVertex as GroupVertex
+    from fastfw.sets import KSparsePolytope as KSparsePolytope
+    from fastfw.sets import KSparseVertex as KSparseVertex
+    from fastfw.sets import L1Ball as L1Ball
+    from fastfw.sets import L1Vertex as L1Vertex
+    from fastfw.sets import L2Ball as L2Ball
+    from fastfw.sets import LInfBall as LInfBall
+    from fastfw.sets import NuclearNormBall as NuclearNormBall
+    from fastfw.sets import PathVertex as PathVertex
+    from fastfw.sets import PermutationVertex as PermutationVertex
+    from fastfw.sets import ProductSet as ProductSet
+    from fastfw.sets import ProductVertex as ProductVertex
+    from fastfw.sets import RankOneVertex as RankOneVertex
     from fastfw.sets import RowL1Ball as RowL1Ball
     from fastfw.sets import RowVertex as RowVertex
+    from fastfw.sets import SignVertex as SignVertex
+    from fastfw.sets import Simplex as Simplex
+    from fastfw.sets import Vertex as Vertex
     from fastfw.streams import Batch as Batch
     from fastfw.streams import Dataset as Dataset
     from fastfw.streams import IndexedStream as IndexedStream

@@ -23,9 +23,8 @@ from fastfw.learners._engines import Engine, StepsEngine
 from fastfw.learners._starts import first_point
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
-from fastfw.product_sets import ProductSet
 from fastfw.schedules import as_schedule, value_at
-from fastfw.sets import RowL1Ball
+from fastfw.sets import ConvexSet
 from fastfw.streams import Batch, Dataset, IndexedStream
 
 __all__ = ["OnlineLearner", "Round", "RunResult"]
@@ -380,7 +379,7 @@ class OnlineLearner(ABC):
                 raise ValueError(f"its state {name!r} does not fit: {found.dtype} {found.shape}")
         self._check_names(engine, arrays)
         engine.restore(arrays)
-        if type(self._set) in (RowL1Ball, ProductSet):
+        if isinstance(self._set, ConvexSet):
             slack = float(np.sqrt(np.finfo(self._dtype).eps))  # far more than rounding adds up to
             if not self._set.contains(engine.decision(), tol=slack):
                 raise ValueError("its decision lies outside the set")

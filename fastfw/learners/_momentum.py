@@ -13,8 +13,7 @@ from fastfw._layout import padded, padded_zeros, unpadded
 from fastfw.learners._engines import Engine, FusedMomentum, on_row_l1_ball
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows
-from fastfw.product_sets import L1Ball, ProductSet
-from fastfw.sets import RowL1Ball
+from fastfw.sets import L1Ball, ProductSet, RowL1Ball
 
 __all__ = ["FusedNetwork", "balls", "can_fuse", "fused_momentum", "on_network"]
 

@@ -16,7 +16,7 @@ from fastfw._checks import seed as checked_seed
 from fastfw.base_learners import seed_bits
 from fastfw.learners._base import _checkpoints, _require
 from fastfw.learners._momentum import can_fuse
-from fastfw.learners._oracles import vertex
+from fastfw.learners._oracles import toward, vertex
 from fastfw.learners._starts import first_point
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
@@ -114,7 +114,7 @@ class OfflineSteps:
                 return i, losses[: i + 1]
             v = vertex(self._set, d, t + i)
             self._total += self._x
-            self._x = (self._x + eta[i] * (v - self._x)).astype(self._total.dtype, copy=False)
+            self._x = toward(self._x, v, float(eta[i])).astype(self._total.dtype, copy=False)
             self._state = state
         return eta.size, losses
 

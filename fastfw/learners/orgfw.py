@@ -10,7 +10,7 @@ from fastfw._checks import FloatArray
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import Engine
 from fastfw.learners._momentum import can_fuse, fused_momentum
-from fastfw.learners._oracles import evaluate, slope, vertex
+from fastfw.learners._oracles import evaluate, slope, toward, vertex
 from fastfw.schedules import power_schedule
 
 __all__ = ["ORGFW"]
@@ -117,7 +117,7 @@ class ORGFW(OnlineLearner):
             back = slope(self.problem, state["x_previous"], batch)
             d = gradient + (1.0 - rho) * (state["d"] - back)  # line 6
         v = vertex(self.set, d, t)  # line 8
-        return loss, {"x": x + eta * (v - x), "x_previous": x, "d": d}  # line 9
+        return loss, {"x": toward(x, v, eta), "x_previous": x, "d": d}  # line 9
 
     def _coefficients(self, t: int) -> tuple[float, float, float, float]:
         """Line 6 as d ← gamma d + alpha ∇F(x_t) - beta ∇F(x_{t-1}), and the step of line 9."""

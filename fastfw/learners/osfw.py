@@ -10,7 +10,7 @@ from fastfw._checks import FloatArray
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import Engine
 from fastfw.learners._momentum import can_fuse, fused_momentum
-from fastfw.learners._oracles import evaluate, vertex
+from fastfw.learners._oracles import evaluate, toward, vertex
 from fastfw.schedules import power_schedule
 
 __all__ = ["OSFW"]
@@ -88,7 +88,7 @@ class OSFW(OnlineLearner):
         loss, gradient = evaluate(self.problem, x, batch)
         d = (1.0 - rho) * state["d"] + rho * gradient if t > 1 else rho * gradient
         v = vertex(self.set, d, t)
-        return loss, {"x": x + eta * (v - x), "d": d}
+        return loss, {"x": toward(x, v, eta), "d": d}
 
     def _coefficients(self, t: int) -> tuple[float, float, float, float]:
         """D ← gamma d + alpha ∇F(x_t) - beta ∇F(x_{t-1}), and the step."""
