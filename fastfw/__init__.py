@@ -31,6 +31,8 @@ _HOME = {
     "Round": "learners._base",
     "RunResult": "learners._base",
     "OneHiddenLayer": "network",
+    "FunctionProblem": "custom",
+    "problem_from_function": "custom",
     "BirkhoffPolytope": "sets",
     "ConvexSet": "sets",
     "DenseVertex": "sets",
@@ -86,6 +88,8 @@ if TYPE_CHECKING:
     from fastfw.base_learners import RFTL as RFTL
     from fastfw.base_learners import BaseLearner as BaseLearner
     from fastfw.base_learners import LinearLearner as LinearLearner
+    from fastfw.custom import FunctionProblem as FunctionProblem
+    from fastfw.custom import problem_from_function as problem_from_function
     from fastfw.learners._base import OnlineLearner as OnlineLearner
     from fastfw.learners._base import Round as Round
     from fastfw.learners._base import RunResult as RunResult

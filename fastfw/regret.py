@@ -103,7 +103,8 @@ def best_fixed_decision(
     set : RowL1Ball or object
         Has ``shape`` and ``lmo(direction)``; ``project(x)`` and ``start()`` are used if present.
     X : array_like, shape (n, d), or Dataset
-        Features. Computations are in float64, whatever the dtype.
+        Features. Computations are in float64, whatever the dtype. For problems of your own without
+        `y`: a batch that holds all the data, in any form that the problem takes.
     y : array_like, shape (n,), optional
         Labels; left out if `X` is a Dataset or anything else with ``.X`` and ``.y``.
     tol : float
@@ -174,8 +175,8 @@ def best_fixed_decision(
             else:
                 outcome = _solve(_chunked(problem, data, pool), set, _start(set), tol, limits)
     else:
-        batch = (X, y) if y is not None else batch_parts(X)
-        n_samples = len(batch[0])
+        batch = (X, y) if y is not None else _as_pair(X)
+        n_samples = _n_rows(batch)
         outcome = _solve(_whole(problem, batch), set, _start(set), tol, limits)
     point = outcome.point
     if outcome.reason != "converged":
@@ -365,7 +366,7 @@ def _chunked(
     return objective
 
 
-def _whole(problem: Any, batch: tuple[Any, Any]) -> _solver.Objective:
+def _whole(problem: Any, batch: Any) -> _solver.Objective:
     """Loss and gradient of any problem, as it gives them for the whole data."""
 
     def objective(x: Array) -> tuple[float, Array]:
@@ -550,8 +551,24 @@ def _batch_losses(best: BestDecision, stream: Iterable[Any], rounds: int) -> tup
         if batch is nothing:
             raise ValueError(_length_message(rounds, f"{t}"))
         fixed[t] = best.problem.loss(best.decision, batch)
-        rows[t] = len(batch_parts(batch)[0])
+        rows[t] = _n_rows(batch)
     return fixed, rows
+
+
+def _as_pair(batch: Any) -> Any:
+    """Return a batch as a pair (X, y) where it is one, else as it is."""
+    try:
+        return batch_parts(batch)
+    except TypeError:
+        return batch
+
+
+def _n_rows(batch: Any) -> int:
+    """Rows of a batch: of its features, or of the array that it is; else it counts as one."""
+    try:
+        return len(batch_parts(batch)[0])
+    except TypeError:
+        return len(batch) if np.ndim(batch) > 0 else 1
 
 
 def suboptimality(

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import positive_int
+from fastfw.problems import Classification
 from fastfw.streams import Dataset
 
 __all__ = ["Trace", "frank_wolfe_gap", "log_spaced", "trace"]
@@ -151,7 +152,7 @@ def trace(
     True
     """
     batch = X if isinstance(X, Dataset) and y is None else (X, y)
-    if hasattr(problem, "rows") and not isinstance(batch, Dataset):
+    if isinstance(problem, Classification) and not isinstance(batch, Dataset):
         batch = Dataset(X, y)  # checked once
     points = list(result.decisions)
     losses = np.array([float(problem.loss(x, batch)) for x in points])

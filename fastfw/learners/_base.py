@@ -407,7 +407,7 @@ class OnlineLearner(ABC):
             found: Any = batch.data.dtype
         elif isinstance(batch, Dataset):
             found = batch.dtype
-        elif not self._fused:
+        elif type(self._problem) not in (SoftmaxRegression, OneHiddenLayer):
             found = getattr(getattr(batch, "X", None), "dtype", None)
             if isinstance(batch, tuple | list) and batch:
                 found = getattr(batch[0], "dtype", None)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import Engine
-from fastfw.learners._momentum import can_fuse, fused_momentum
+from fastfw.learners._momentum import can_play, fused_momentum
 from fastfw.learners._oracles import evaluate, slope, toward, vertex
 from fastfw.schedules import power_schedule
 
@@ -125,7 +125,7 @@ class ORGFW(OnlineLearner):
         return 1.0, keep, keep, self._schedule("step", t)
 
     def _can_fuse(self) -> bool:
-        return can_fuse(self.problem, self.set)
+        return can_play(self.problem, self.set)
 
     def _make_fused(self, start: FloatArray) -> Engine:
         return fused_momentum(self.problem, self.set, start, self._coefficients)
