@@ -23,13 +23,13 @@ _HOME = {
     "ORGFW": "learners.orgfw",
     "OSFW": "learners.osfw",
     "OnlineLearner": "learners._base",
-    "FitResult": "learners._offline",
+    "FitResult": "learners._results",
     "OfflineLearner": "learners._offline",
     "RegularizedOFW": "learners.regularized_ofw",
     "SVRF": "learners.svrf",
     "SpiderFW": "learners.spider_fw",
-    "Round": "learners._base",
-    "RunResult": "learners._base",
+    "Round": "learners._results",
+    "RunResult": "learners._results",
     "OneHiddenLayer": "network",
     "FunctionProblem": "custom",
     "problem_from_function": "custom",
@@ -91,10 +91,10 @@ if TYPE_CHECKING:
     from fastfw.custom import FunctionProblem as FunctionProblem
     from fastfw.custom import problem_from_function as problem_from_function
     from fastfw.learners._base import OnlineLearner as OnlineLearner
-    from fastfw.learners._base import Round as Round
-    from fastfw.learners._base import RunResult as RunResult
-    from fastfw.learners._offline import FitResult as FitResult
     from fastfw.learners._offline import OfflineLearner as OfflineLearner
+    from fastfw.learners._results import FitResult as FitResult
+    from fastfw.learners._results import Round as Round
+    from fastfw.learners._results import RunResult as RunResult
     from fastfw.learners.meta_frank_wolfe import MetaFrankWolfe as MetaFrankWolfe
     from fastfw.learners.morgfw import MORGFW as MORGFW
     from fastfw.learners.oaw import OAW as OAW

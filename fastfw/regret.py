@@ -15,20 +15,25 @@ import warnings
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from html import escape
 from importlib import import_module
 from itertools import pairwise, zip_longest
 from types import ModuleType
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from fastfw import _solver
 from fastfw._checks import batch_parts, positive_float, positive_int
+from fastfw._show import axes_of, data_frame, html_table, short
 from fastfw._solver import Limits, Outcome, Point
 from fastfw.problems import SoftmaxRegression
 from fastfw.sets import RowL1Ball
 from fastfw.streams import Batch, Dataset, IndexedStream
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["BestDecision", "RegretCurve", "best_fixed_decision", "regret", "suboptimality"]
 
@@ -76,6 +81,26 @@ class BestDecision(NamedTuple):
     def lower_bound(self) -> float:
         """No decision in the set has a loss below this (convex problems)."""
         return self.value - self.gap
+
+    def __repr__(self) -> str:
+        return (
+            f"<BestDecision: loss {self.value:.6g}, at most {self.gap:.2g} above the least, "
+            f"{self.iterations} iterations, {self.seconds:.3g} s>"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(
+            "BestDecision",
+            [
+                ("loss", f"{self.value:.8g}"),
+                ("gap", f"{self.gap:.2g}"),
+                ("least possible loss", f"{self.lower_bound:.8g}"),
+                ("decision", f"{self.decision.shape}, {np.count_nonzero(self.decision)} nonzero"),
+                ("rows", self.n_samples),
+                ("iterations", self.iterations),
+                ("time", f"{self.seconds:.3g} s"),
+            ],
+        )
 
 
 def best_fixed_decision(
@@ -445,6 +470,59 @@ class RegretCurve(np.ndarray[Any, np.dtype[np.float64]]):
                 "compute from .lower and .upper of the curve that regret() returned"
             )
         return np.asarray(self) + self._margin
+
+    def _repr_html_(self) -> str:
+        if self._margin is None or self.ndim != 1 or not self.size:
+            return f"<pre>{escape(repr(self))}</pre>"
+        return html_table(
+            "RegretCurve",
+            [
+                ("rounds", self.size),
+                ("regret", f"{short(self.lower[-1])} to {short(self.upper[-1])}"),
+                ("regret per round", short(self.lower[-1] / self.size)),
+            ],
+        )
+
+    def to_pandas(self) -> Any:
+        """Return a pandas data frame of the curve and its upper bound, a row for each round.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed; the message says how to install it.
+        AttributeError
+            If this is no whole curve, see `upper`.
+        """
+        columns = {"regret": self.lower, "upper": self.upper}
+        return data_frame(columns, np.arange(1, self.size + 1), "round")
+
+    def plot(self, ax: Axes | None = None, *, label: str | None = None) -> Axes:
+        """Draw the curve, and a band up to its upper bound where that can be seen.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; new axes by default.
+        label : str, optional
+            Name in the legend.
+
+        Returns
+        -------
+        matplotlib axes
+            What was drawn on.
+        """
+        ax = axes_of(ax)
+        rounds = np.arange(1, self.size + 1)
+        (line,) = ax.plot(rounds, self.lower, linewidth=1.8, label=label)
+        if self._margin is not None:
+            ax.fill_between(
+                rounds, self.lower, self.upper, color=line.get_color(), alpha=0.25, linewidth=0
+            )
+        ax.set_xlabel("round")
+        ax.set_ylabel("regret")
+        if label is not None:
+            ax.legend()
+        return ax
 
 
 def regret(result: Any, best: BestDecision, stream: Iterable[Any]) -> RegretCurve:
