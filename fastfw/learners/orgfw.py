@@ -32,7 +32,7 @@ class ORGFW(OnlineLearner):
         Losses: `SoftmaxRegression`, `OneHiddenLayer`, or any object with ``shape``,
         ``loss(x, batch)`` and ``gradient(x, batch)``.
     set : object
-        Feasible set M: `RowL1Ball`, `ProductSet`, or any object with ``shape``,
+        Feasible set M: one of `fastfw.sets`, or any object with ``shape``,
         ``lmo(direction)`` and ``diameter``.
     step : float or callable, optional
         Step size eta_t in [0, 1]. By default 1/(t + 1), for which Theorem 1 holds.
@@ -44,8 +44,9 @@ class ORGFW(OnlineLearner):
         For what is drawn: here the start, if at all.
     engine : {"fused", "steps"}
         "fused" plays rounds in compiled code where it exists (softmax regression on a row-l1 ball,
-        a network with one hidden layer on its l1 balls) and otherwise falls back to "steps": the
-        same algorithm composed of oracle calls. Both agree to rounding.
+        a network with one hidden layer on its l1 balls, a function that Numba compiled on an l1
+        ball or a simplex) and otherwise falls back to "steps": the same algorithm composed of
+        oracle calls. Both agree to rounding.
     dtype : {float64, float32}, optional
         Of the decisions. By default float32 if the first batch is, else float64.
     init : {"zeros", "vertex", "random"}, optional
