@@ -39,7 +39,7 @@ SECTIONS = {
     "Traces": "trace Trace frank_wolfe_gap log_spaced",
 }
 #: Modules whose functions are public under the module's name.
-MODULES = ("theory", "datasets")
+MODULES = ("sklearn", "theory", "datasets")
 
 PAGE = Path(__file__).with_name("api.md")
 

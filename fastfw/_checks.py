@@ -17,6 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fastfw._csr import csr_features, is_sparse
+
 __all__ = [
     "FloatArray",
     "IndexArray",
@@ -52,6 +54,7 @@ def features(
     n_features: int | None = None,
     dtype: npt.DTypeLike | None = None,
     finite: bool = True,
+    sparse: bool = False,
 ) -> FloatArray:
     """Return features in canonical form, or say precisely why they cannot be used.
 
@@ -69,12 +72,15 @@ def features(
     finite : bool
         Whether to look for NaN and inf: a pass over `X` that a caller may put off until something
         computed from it is not finite.
+    sparse : bool
+        Whether scipy.sparse matrices are welcome, of any format.
 
     Returns
     -------
     ndarray, shape (n, d), float64 or float32
         C-contiguous, aligned, native byte order, read-only.  It shares memory with `X`
-        wherever no conversion is needed.
+        wherever no conversion is needed.  Sparse features come as a canonical CSR array, see
+        `fastfw._csr`.
 
     Raises
     ------
@@ -100,6 +106,9 @@ def features(
     ValueError: X[0, 1] is nan; X must be finite: drop or impute such rows
     """
     target = None if dtype is None else float_dtype(dtype)
+    if sparse and is_sparse(X):
+        csr: FloatArray = csr_features(X, name=name, n_features=n_features, dtype=target)
+        return csr
     given = _as_array(X, name)
     kind = given.dtype.kind
     if kind not in "fiub":

@@ -44,7 +44,12 @@ class FunctionProblem:
         return hasattr(self._function, "py_func") and hasattr(self._function, "nopython_signatures")
 
     def rows(
-        self, batch: object, dtype: npt.DTypeLike | None = None, *, finite: bool = True
+        self,
+        batch: object,
+        dtype: npt.DTypeLike | None = None,
+        *,
+        finite: bool = True,
+        coded: bool = False,
     ) -> Rows:
         """Return a batch as compiled rounds take it: arrays, and the numbers of the batch's rows.
 
@@ -52,7 +57,7 @@ class FunctionProblem:
         """
         if isinstance(batch, Batch):
             data = batch.data if dtype is None else batch.data.astype(dtype)
-            return Rows(data.X, data.y, batch.rows)
+            return Rows(_plain(data.X, dtype), data.y, batch.rows)
         X, y = batch_parts(batch) if self._pairs else (batch, None)
         A = _plain(X, dtype)
         b = np.zeros(len(A), np.intp) if y is None else _plain(y, dtype)

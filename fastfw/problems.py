@@ -21,6 +21,8 @@ from fastfw._checks import (
     positive_int,
     sealed,
 )
+from fastfw._codes import Codes
+from fastfw._csr import csr_parts, is_sparse, taken
 from fastfw._layout import padded, padded_zeros, unpadded
 from fastfw.streams import Batch, Dataset
 
@@ -30,9 +32,16 @@ __all__ = ["Classification", "SoftmaxRegression"]
 class Rows(NamedTuple):
     """Rows of a data matrix in the form that kernels take."""
 
-    X: FloatArray
+    X: Any
+    """A matrix of floats or a canonical sparse one; bytes as `fastfw._codes.Coded`."""
     y: IndexArray
     rows: IndexArray
+
+    def gathered(self) -> Any:
+        """Return the features of these rows alone: floats, or a canonical sparse matrix."""
+        if isinstance(self.X, tuple):
+            return Codes(*self.X).decoded(self.X[1].dtype, self.rows)
+        return taken(self.X, self.rows) if is_sparse(self.X) else self.X[self.rows]
 
 
 @lru_cache(maxsize=8)
@@ -41,11 +50,21 @@ def all_rows(n: int) -> IndexArray:
     return sealed(np.arange(n, dtype=np.intp))
 
 
+def _real(A: Any) -> Any:
+    """Dtype that features have, or are decoded to."""
+    return A[1].dtype if isinstance(A, tuple) else A.dtype
+
+
 class Classification:
     """What the losses of this module and of `fastfw.network` share: labelled batches, checked.
 
     A subclass defines ``shape``, ``sample_losses``, ``loss_and_gradient`` and ``logits``.
     """
+
+    #: Whether features may be scipy.sparse matrices.
+    takes_sparse = False
+    #: Whether features may be bytes where kernels take them.
+    takes_codes = False
 
     def __init__(self, n_features: int, n_classes: int, reduction: str) -> None:
         self._n_features = positive_int(n_features, "n_features")
@@ -74,7 +93,12 @@ class Classification:
         return 1.0 / n_samples if self._reduction == "mean" else 1.0
 
     def rows(
-        self, batch: object, dtype: npt.DTypeLike | None = None, *, finite: bool = True
+        self,
+        batch: object,
+        dtype: npt.DTypeLike | None = None,
+        *,
+        finite: bool = True,
+        coded: bool = False,
     ) -> Rows:
         """Check a batch against this problem and return it as kernels take it.
 
@@ -87,6 +111,8 @@ class Classification:
         finite : bool
             Whether NaN and infinity are looked for. A caller that does without must look
             again (with True) where a loss turns out not to be finite.
+        coded : bool
+            Whether features that are bytes may stay so; else they are decoded.
 
         Returns
         -------
@@ -100,20 +126,33 @@ class Classification:
             If the batch cannot be used; the message names the argument.
         """
         if isinstance(batch, Batch):
-            data = self._data(batch.data, dtype)
-            return Rows(data.X, data.y, batch.rows)
+            return self._rows_of(batch.data, batch.rows, dtype, coded)
         if isinstance(batch, Dataset):
-            data = self._data(batch, dtype)
-            return Rows(data.X, data.y, all_rows(len(data)))
+            return self._rows_of(batch, all_rows(len(batch)), dtype, coded)
         X, y = batch_parts(batch)
-        X = features(X, n_features=self.n_features, dtype=dtype, finite=finite)
+        X = features(
+            X, n_features=self.n_features, dtype=dtype, finite=finite, sparse=self.takes_sparse
+        )
         y = labels(y, n_samples=X.shape[0], n_classes=self.n_classes)
         return Rows(X, y, all_rows(X.shape[0]))
+
+    def _rows_of(
+        self, data: Dataset, rows: IndexArray, dtype: npt.DTypeLike | None, coded: bool
+    ) -> Rows:
+        data = self._data(data, dtype)
+        if coded and self.takes_codes and data.codes is not None:
+            return Rows(data.codes.coded(data.dtype), data.y, rows)
+        return Rows(data.X, data.y, rows)
 
     def _data(self, data: Dataset, dtype: npt.DTypeLike | None) -> Dataset:
         if data.n_features != self.n_features:
             raise ValueError(
                 f"X has {data.n_features} columns, but {self.n_features} features are wanted"
+            )
+        if data.is_sparse and not self.takes_sparse:
+            raise TypeError(
+                f"X is a sparse matrix, but {type(self).__name__} takes dense features; "
+                "use X.toarray()"
             )
         if data.n_classes > self.n_classes:
             raise ValueError(
@@ -188,6 +227,11 @@ class SoftmaxRegression(Classification):
     TypeError, ValueError
         If an argument is not such a number or name.
 
+    Notes
+    -----
+    Features may be dense or, of any format of scipy.sparse, sparse: then losses and gradients cost
+    O(nonzeros C), and gradients O(C d) for the result.
+
     Examples
     --------
     >>> import numpy as np, fastfw as fw
@@ -200,6 +244,9 @@ class SoftmaxRegression(Classification):
            [ 0.1667, -0.1667, -0.1667]])
     """
 
+    takes_sparse = True
+    takes_codes = True
+
     def __init__(self, n_features: int, n_classes: int, reduction: str = "mean") -> None:
         super().__init__(n_features, n_classes, reduction)
         self._shape = (self._n_classes, self._n_features)
@@ -211,11 +258,14 @@ class SoftmaxRegression(Classification):
 
     def sample_losses(self, x: npt.ArrayLike, batch: object) -> npt.NDArray[np.float64]:
         """Return the loss of every sample of a batch, shape (B,), in nats."""
-        from fastfw.kernels import logistic
+        from fastfw.kernels import csr, logistic
 
-        A, y, rows = self.rows(batch)
+        A, y, rows = self.rows(batch, coded=True)
         out = np.empty(rows.size)
-        logistic.sample_losses(A, y, rows, self._parameters(x, A.dtype), 1.0, out)
+        if is_sparse(A):
+            csr.sample_losses(*csr_parts(A), y, rows, self._columns(x, A.dtype), out)
+            return out
+        logistic.sample_losses(A, y, rows, self._parameters(x, _real(A)), 1.0, out)
         return out
 
     def gradient(self, x: npt.ArrayLike, batch: object) -> FloatArray:
@@ -239,19 +289,24 @@ class SoftmaxRegression(Classification):
         gradient : ndarray, shape (C, d)
             A new array.
         """
-        from fastfw.kernels import logistic
+        from fastfw.kernels import csr, logistic
 
-        A, y, rows = self.rows(batch)
-        gradient = padded_zeros(self._shape, A.dtype)
-        loss = logistic.loss_and_gradient(A, y, rows, self._parameters(x, A.dtype), gradient)
+        A, y, rows = self.rows(batch, coded=True)
         weight = self.weight(rows.size)
-        gradient = unpadded(gradient, self.n_features)
+        if is_sparse(A):
+            columns = np.zeros(self._shape[::-1], A.dtype)
+            loss = csr.loss_and_gradient(*csr_parts(A), y, rows, self._columns(x, A.dtype), columns)
+            gradient = np.ascontiguousarray(columns.T)
+        else:
+            padding = padded_zeros(self._shape, _real(A))
+            loss = logistic.loss_and_gradient(A, y, rows, self._parameters(x, _real(A)), padding)
+            gradient = unpadded(padding, self.n_features)
         gradient *= gradient.dtype.type(weight)
         return float(loss) * weight, gradient
 
     def logits(self, x: npt.ArrayLike, X: npt.ArrayLike) -> FloatArray:
         """Return the logits X xᵀ, shape (n, C)."""
-        A = features(X, n_features=self.n_features)
+        A = features(X, n_features=self.n_features, sparse=True)
         Z: FloatArray = A @ unpadded(self._parameters(x, A.dtype), self.n_features).T
         return Z
 
@@ -265,8 +320,11 @@ class SoftmaxRegression(Classification):
         The Hessian of log-sum-exp is at most 1/2, so L = max ‖a‖² / 2 for the mean; for the sum it
         is Σ ‖a‖² / 2 over the rows given.
         """
-        A = features(X, n_features=self.n_features)
-        squares = np.einsum("ij,ij->i", A, A, dtype=np.float64)
+        A = features(X, n_features=self.n_features, sparse=True)
+        if is_sparse(A):
+            squares = np.asarray(A.astype(np.float64).power(2).sum(axis=1))
+        else:
+            squares = np.einsum("ij,ij->i", A, A, dtype=np.float64)
         return 0.5 * float(squares.max() if self._reduction == "mean" else squares.sum())
 
     def _parameters(self, x: npt.ArrayLike, dtype: npt.DTypeLike) -> FloatArray:
@@ -274,6 +332,10 @@ class SoftmaxRegression(Classification):
         if array.shape != self._shape:
             raise ValueError(f"x must have shape {self._shape}, but it has {array.shape}")
         return padded(array, dtype)
+
+    def _columns(self, x: npt.ArrayLike, dtype: npt.DTypeLike) -> FloatArray:
+        """Return parameters as kernels for sparse rows take them: (d, C)."""
+        return np.ascontiguousarray(unpadded(self._parameters(x, dtype), self.n_features).T)
 
     def __repr__(self) -> str:
         return (

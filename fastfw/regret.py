@@ -235,7 +235,9 @@ def _solve_faces(
     # The seed is fixed and the generator local: same data, same bits.
     order = np.random.default_rng(0).permutation(len(data))
     sizes = [len(data)]
-    while sizes[-1] >= 4 * _SMALLEST_SAMPLE:
+    # With fewer rows than a few times the columns it has far more nonzeros than the solution.
+    smallest = max(_SMALLEST_SAMPLE, 4 * data.n_features)
+    while sizes[-1] >= 4 * smallest:
         sizes.append(sizes[-1] // 4)
     x = zeros = np.zeros(tuple(ball.shape))
     for size in reversed(sizes):
@@ -254,20 +256,13 @@ def _solve_faces(
         at_zero = _finite(evaluate(zeros))
         point = min(evaluate(x), at_zero, key=lambda point: point.value)
         scale = 1.0 / size if problem.reduction == "mean" else 1.0
-        newton = _solver.FaceNewton(cast(Array, part.X), radius, scale, project)
+        newton = _solver.FaceNewton(cast(Array, part.X), radius, scale, project, pool=pool)
         if size < len(data):
             stage = _relative(limits, 1e-2, at_zero)._replace(iterations=50)
             x = _solver.descend(evaluate, newton, point, stage).point.x
     final = _relative(limits, tol, at_zero)
     _check_squares(data.X, final, at_zero)
-    outcome = _solver.descend(evaluate, newton, point, final, polish=1)
-    if outcome.reason in ("model", "stalled"):
-        done = outcome.iterations
-        rest = final._replace(iterations=limits.iterations - done)
-        quasi = _solver.QuasiNewton(project)
-        again = _solver.descend(evaluate, quasi, outcome.point, rest)
-        outcome = again._replace(iterations=done + again.iterations)
-    return outcome
+    return _solver.alternate(evaluate, newton, _solver.QuasiNewton(project), point, final)
 
 
 def _solve(
@@ -642,9 +637,9 @@ def _as_pair(batch: Any) -> Any:
 
 
 def _n_rows(batch: Any) -> int:
-    """Rows of a batch: of its features, or of the array that it is; else it counts as one."""
+    """Rows of a batch: of its labels, or of the array that it is; else it counts as one."""
     try:
-        return len(batch_parts(batch)[0])
+        return len(batch_parts(batch)[1])
     except TypeError:
         return len(batch) if np.ndim(batch) > 0 else 1
 

@@ -220,7 +220,7 @@ def trace(
     if hasattr(problem, "accuracy"):
         A, labels = (batch.X, batch.y) if isinstance(batch, Dataset) else batch
         accuracies = np.array([problem.accuracy(x, A, labels) for x in points])
-        if X_test is not None and len(X_test):
+        if X_test is not None and np.size(y_test):
             test = np.array([problem.accuracy(x, X_test, y_test) for x in points])
     return Trace(
         np.asarray(result.checkpoints),

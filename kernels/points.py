@@ -6,7 +6,7 @@ import numpy as np
 
 from ._jit import kernel
 from .logistic import block_length
-from .products import forward
+from .products import forward_alone
 from .softmax import log_loss, softmax
 from .sparse import few, sparse_forward, support
 
@@ -30,7 +30,7 @@ def batch_loss(A, y, rows, x):
         if sparse:
             sparse_forward(A, block, x, places, counts, Z)
         else:
-            forward(A, block, x, Z, rows[start + length : start + 2 * length])
+            forward_alone(A, block, x, Z, rows[start + length : start + 2 * length])
         softmax(Z, P, m, total)
         loss += log_loss(Z, y, block, block.shape[0], m, total)
     return loss

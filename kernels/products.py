@@ -60,11 +60,8 @@ def _slots(c, n_classes, first, count):
 
 
 @kernel()
-def forward(A, rows, U, Z, ahead):
-    """Z[:, k] = U A[rows[k]]; Z has padded(len(rows)) columns or more, all written.
-
-    On the way the first half of the rows `ahead` is fetched, `backward` fetches the other.
-    """
+def _forward(A, rows, U, Z, ahead, count):
+    """Product of `forward`, fetching `count` of each group of rows ahead."""
     n = rows.shape[0]
     last = n - 1
     n_classes, d = U.shape[0], A.shape[1]
@@ -75,7 +72,7 @@ def forward(A, rows, U, Z, ahead):
     c = 0
     while c < n_classes:
         width = min(WIDEST, n_classes - c)
-        one, two = _slots(c, n_classes, 0, 2)
+        one, two = _slots(c, n_classes, 0, count)
         for start in range(0, d, span):
             stop = min(start + span, d)
             for k in range(0, n, GROUP):
@@ -93,6 +90,21 @@ def forward(A, rows, U, Z, ahead):
                 else:
                     _forward_1(A, i0, i1, i2, i3, U, c, start, stop, Z, k, p, q)
         c += width
+
+
+@kernel()
+def forward(A, rows, U, Z, ahead):
+    """Z[:, k] = U A[rows[k]]; Z has padded(len(rows)) columns or more, all written.
+
+    On the way the first half of the rows `ahead` is fetched, `backward` fetches the other.
+    """
+    _forward(A, rows, U, Z, ahead, 2)
+
+
+@kernel()
+def forward_alone(A, rows, U, Z, ahead):
+    """As `forward` where no backward product goes with it: all of the rows ahead are fetched."""
+    _forward(A, rows, U, Z, ahead, GROUP)
 
 
 @kernel()

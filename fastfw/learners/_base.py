@@ -17,14 +17,14 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, batch_parts, float_dtype, positive_int, sealed
 from fastfw._checks import seed as checked_seed
+from fastfw._csr import is_sparse
 from fastfw.learners import _files
-from fastfw.learners._engines import Engine, StepsEngine
+from fastfw.learners._engines import Engine, FusedMomentum, StepsEngine
 from fastfw.learners._results import Round, RunResult
 from fastfw.learners._starts import first_point
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.schedules import as_schedule, value_at
-from fastfw.sets import ConvexSet
 from fastfw.streams import Batch, Dataset, IndexedStream
 
 __all__ = ["OnlineLearner", "Round", "RunResult"]
@@ -44,6 +44,10 @@ class OnlineLearner(ABC):
     _points: ClassVar[tuple[str, ...] | None] = None
     #: Whether compiled rounds rely on features that were looked through for NaN beforehand.
     _needs_finite: ClassVar[bool] = False
+    #: Whether there are compiled rounds for sparse features.
+    _fuses_sparse: ClassVar[bool] = False
+    #: Whether compiled rounds take features that are bytes.
+    _fuses_codes: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -182,14 +186,17 @@ class OnlineLearner(ABC):
         """
         t = self._t
         dtype = self._resolve(batch)
-        if self._fused:
-            rows = self._problem.rows(batch, dtype, finite=self._needs_finite)
+        if self._fused and (self._fuses_sparse or not _has_sparse_features(batch)):
+            rows = self._problem.rows(
+                batch, dtype, finite=self._needs_finite, coded=self._fuses_codes
+            )
             starts = np.array([0, rows.rows.size], np.intp)
             losses = self._advance(rows, starts, batch, dtype)
             return Round(t, float(losses[0]))
         engine = self._steps(dtype)
         loss = engine.observe(t, self._converted(batch, dtype))
         self._commit(engine, dtype, 1)
+        self._fused = False
         return Round(t, loss)
 
     def run(
@@ -224,13 +231,13 @@ class OnlineLearner(ABC):
         """
         _require_stream(stream)
         keep = _checkpoints(checkpoints, self._t)
-        saved = (self._t, self._dtype, self._engine, self._played)
+        saved = (self._t, self._dtype, self._engine, self._played, self._fused)
         if self._engine is not None:
             self._engine = self._engine.copy()
         try:
             return self._run(stream, keep, progress)
         except BaseException:
-            self._t, self._dtype, self._engine, self._played = saved
+            self._t, self._dtype, self._engine, self._played, self._fused = saved
             raise
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -307,30 +314,15 @@ class OnlineLearner(ABC):
             return
         if self._t == 1:
             raise ValueError("it is in round 1, but has a state")
-        for name, found in arrays.items():
-            if found.dtype.kind == "f" and not np.isfinite(found).all():
-                raise ValueError(f"its state {name!r} is not finite")
         if self._dtype is None:
             raise ValueError("it has a state but no dtype")
         engine = self._open(self._dtype)
-        # Names of arrays whose first axis grows with the rounds, where an engine has any.
-        growing: frozenset[str] = getattr(engine, "growing", frozenset())
-        for name, own in engine.arrays().items():
-            if name not in arrays:
-                raise ValueError(f"its state lacks {name!r}")
-            found = arrays[name]
-            fits = found.shape == own.shape
-            if name in growing:
-                fits = found.ndim == own.ndim and found.shape[1:] == own.shape[1:]
-            if not fits or found.dtype != own.dtype:
-                raise ValueError(f"its state {name!r} does not fit: {found.dtype} {found.shape}")
-        self._check_names(engine, arrays)
-        engine.restore(arrays)
-        if isinstance(self._set, ConvexSet):
-            slack = float(np.sqrt(np.finfo(self._dtype).eps))  # far more than rounding adds up to
-            if not self._set.contains(engine.decision(), tol=slack):
-                raise ValueError("its decision lies outside the set")
+        _files.take_over(engine, arrays, self._set, self._check_names)
         self._engine = engine
+
+    def _state(self) -> dict[str, npt.NDArray[Any]]:
+        """All that `save` keeps beside the constructor's arguments; empty before round 1."""
+        return {} if self._engine is None else self._engine.arrays()
 
     def _check_names(self, engine: Engine, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Refuse arrays that are missing or too many, where a method says what it keeps."""
@@ -366,9 +358,7 @@ class OnlineLearner(ABC):
     def _open(self, dtype: np.dtype[Any]) -> Engine:
         """Return an engine before its first round."""
         start = np.array(self._start, dtype=dtype, order="C")
-        if self._fused:
-            return self._make_fused(start)
-        return StepsEngine(self._round, self._first_state(start))
+        return self._make_fused(start) if self._fused else self._steps(dtype)
 
     def _converted(self, batch: Any, dtype: np.dtype[Any]) -> Any:
         """Return a batch with features of the decisions' dtype, if the problem is ours."""
@@ -380,9 +370,16 @@ class OnlineLearner(ABC):
         return batch.astype(dtype) if isinstance(batch, Dataset) else (X, y)
 
     def _steps(self, dtype: np.dtype[Any]) -> StepsEngine:
-        engine = self._open(dtype) if self._engine is None else self._engine
-        assert isinstance(engine, StepsEngine)
-        return engine
+        """Return the engine of oracle calls; it takes over where the first batch is sparse."""
+        if self._engine is None:
+            start = np.array(self._start, dtype=dtype, order="C")
+            return StepsEngine(self._round, self._first_state(start))
+        if not isinstance(self._engine, StepsEngine):
+            raise TypeError(
+                f"X is a sparse matrix, for which {type(self).__name__} has no compiled rounds, and "
+                'the rounds before were; use X.toarray(), or engine="steps" from the start'
+            )
+        return self._engine
 
     def _commit(self, engine: Engine, dtype: np.dtype[Any], rounds: int) -> None:
         self._engine, self._dtype, self._played = engine, dtype, None
@@ -393,6 +390,8 @@ class OnlineLearner(ABC):
     ) -> npt.NDArray[np.float64]:
         """Play the rounds of rows[starts[i]:starts[i+1]] in compiled code."""
         engine = self._open(dtype) if self._engine is None else self._engine
+        if isinstance(engine, FusedMomentum):
+            engine = engine.suited(rows)
         done, losses = engine.rounds(self._t, rows, starts)
         if done:
             self._commit(engine, dtype, done)
@@ -449,7 +448,11 @@ class OnlineLearner(ABC):
         )
 
     def _reads_rows(self, stream: Iterable[Any]) -> bool:
-        return self._fused and isinstance(stream, IndexedStream)
+        return (
+            self._fused
+            and isinstance(stream, IndexedStream)
+            and (self._fuses_sparse or not stream.data.is_sparse)
+        )
 
     def _each(self, stream: Iterable[Any]) -> Iterator[tuple[Callable[[], Any], list[int]]]:
         """Yield the rounds of any stream, one at a time."""
@@ -475,7 +478,7 @@ class OnlineLearner(ABC):
         B = stream.batch_size
         data = stream.data
         dtype = self._dtype or data.dtype
-        whole = self._problem.rows(data, dtype)
+        whole = self._problem.rows(data, dtype, coded=self._fuses_codes)
         for block in stream.row_blocks(max(1, _ROWS_AT_ONCE // B)):
             first = 0
             while first < len(block):
@@ -507,6 +510,13 @@ def _require_stream(stream: Any) -> None:
             "stream must be an iterable of batches, such as iid_stream(...) or a list of pairs "
             f"(X, y), but it is a {type(stream).__name__}"
         )
+
+
+def _has_sparse_features(batch: Any) -> bool:
+    """Whether a batch is sparse, without gathering its rows."""
+    if isinstance(batch, Batch | Dataset):
+        return (batch.data if isinstance(batch, Batch) else batch).is_sparse
+    return is_sparse(batch_parts(batch)[0])
 
 
 def _size(batch: Any) -> int:

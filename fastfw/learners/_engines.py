@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray
+from fastfw._csr import is_sparse
 from fastfw._layout import padded, padded_zeros, unpadded
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.sets import RowL1Ball
@@ -102,8 +103,12 @@ def on_row_l1_ball(problem: Any, set: Any) -> bool:
 class FusedMomentum:
     """d ← gamma d + alpha ∇f(x_t) - beta ∇f(x_{t-1}), a vertex and a step: one compiled loop.
 
-    ``coefficients(t)`` gives (alpha, beta, gamma, eta) of round t.
+    ``coefficients(t)`` gives (alpha, beta, gamma, eta) of round t. Rows are dense; `suited` returns
+    the engine in the same state for the rows that come next.
     """
+
+    #: Whether rows are sparse.
+    sparse = False
 
     def __init__(
         self,
@@ -112,6 +117,7 @@ class FusedMomentum:
         start: FloatArray,
         coefficients: Callable[[int], tuple[float, float, float, float]],
     ) -> None:
+        self._problem, self._ball = problem, ball
         self._mean = problem.reduction == "mean"
         self._radius = ball.radius
         self._coefficients = coefficients
@@ -122,13 +128,29 @@ class FusedMomentum:
         self.sum = np.zeros_like(self.u)
         self.index = np.zeros(n_classes, np.intp)
         self.value = np.zeros(n_classes)
-        self.scalars = np.array([1.0, 0.0, 0.0, 0.0])
+        # scale, weight of the sum, last step, which estimate, the estimate's scale; for sparse rows
+        # also the estimate's largest magnitude
+        self.scalars = np.array([1.0, 0.0, 0.0, 0.0, 1.0, 0.0])
+
+    def suited(self, rows: Rows) -> FusedMomentum:
+        """Return the engine that goes on with such rows: this one, or one in the same state."""
+        if is_sparse(rows.X) == self.sparse:
+            return self
+        from fastfw.learners._csr_momentum import CsrMomentum
+
+        kind = FusedMomentum if self.sparse else CsrMomentum
+        other = kind(self._problem, self._ball, self.decision(), self._coefficients)
+        other.restore(self.arrays())
+        return other
 
     def rounds(
         self, t: int, rows: Rows, starts: npt.NDArray[np.intp]
     ) -> tuple[int, npt.NDArray[np.float64]]:
         from fastfw.kernels import loops
 
+        if self.scalars[4] != 1.0:
+            self.estimates *= self.estimates.dtype.type(self.scalars[4])
+            self.scalars[4] = 1.0
         k = starts.size - 1
         alpha, beta, gamma, eta = np.array([self._coefficients(t + i) for i in range(k)]).T.copy()
         losses = np.empty(k)
@@ -148,19 +170,23 @@ class FusedMomentum:
 
     def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Take over a state that `arrays` gave, unless it would lead kernels astray."""
-        scale, weight, last, parity = arrays["scalars"]
+        self._check(arrays)
+        self.scalars[...] = arrays["scalars"]  # says which estimate is the current one
+        for name, own in self.arrays().items():
+            own[...] = arrays[name]
+
+    def _check(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        scale, weight, last, parity, shrunk, largest = arrays["scalars"]
         if not (
             ((arrays["index"] >= 0) & (arrays["index"] < self._d)).all()
             and parity in (0.0, 1.0)
             and 0.0 < scale <= 1.0
             and 0.0 <= last <= 1.0
-            and np.isfinite(weight)
+            and 0.0 < shrunk <= 1.0
+            and np.isfinite((weight, largest)).all()
             and np.isin(np.abs(arrays["value"]), (0.0, self._radius)).all()
         ):
             raise ValueError("its state is out of range")
-        self.scalars[...] = arrays["scalars"]  # says which estimate is the current one
-        for name, own in self.arrays().items():
-            own[...] = arrays[name]
 
     def copy(self) -> FusedMomentum:
         other = copy.copy(self)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from os import PathLike
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from fastfw import schedules as _schedules
 from fastfw import sets as _sets
@@ -17,8 +19,9 @@ from fastfw.problems import SoftmaxRegression
 
 if TYPE_CHECKING:
     from fastfw.learners._base import OnlineLearner
+    from fastfw.learners._offline import OfflineLearner
 
-    L = TypeVar("L", bound=OnlineLearner)
+    L = TypeVar("L", bound=OnlineLearner | OfflineLearner)
 
 _FORMAT = 1
 
@@ -37,7 +40,7 @@ _SETS = (
 )
 
 
-def save(learner: OnlineLearner, path: str | PathLike[str]) -> None:
+def save(learner: OnlineLearner | OfflineLearner, path: str | PathLike[str]) -> None:
     """Write a learner to a file, whole or not at all."""
     header = {
         "fastfw learner": _FORMAT,
@@ -52,12 +55,11 @@ def save(learner: OnlineLearner, path: str | PathLike[str]) -> None:
         "options": learner._options(),
     }
     arrays: dict[str, Any] = {"start": np.asarray(learner._start)}
-    if learner._engine is not None:
-        for name, value in learner._engine.arrays().items():
-            array = np.asarray(value)
-            if array.dtype.hasobject:
-                raise TypeError(f"the state {name!r} is not an array, so it cannot be saved")
-            arrays[f"state.{name}"] = array
+    for name, value in learner._state().items():
+        array = np.asarray(value)
+        if array.dtype.hasobject:
+            raise TypeError(f"the state {name!r} is not an array, so it cannot be saved")
+        arrays[f"state.{name}"] = array
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
     with atomic_write(path, binary=True) as file:
         np.savez(file, header=text, **arrays)
@@ -135,6 +137,35 @@ def _rebuild(
             raise ValueError(f"it holds an unknown array {name!r}")
     learner._restore(header["t"], {k.removeprefix("state."): a for k, a in arrays.items()})
     return learner
+
+
+def take_over(
+    engine: Any,
+    arrays: dict[str, npt.NDArray[Any]],
+    set: Any,
+    check_names: Callable[[Any, dict[str, npt.NDArray[Any]]], None],
+) -> None:
+    """Give an engine a saved state, whose arrays must have the names and forms of a live one."""
+    for name, found in arrays.items():
+        if found.dtype.kind == "f" and not np.isfinite(found).all():
+            raise ValueError(f"its state {name!r} is not finite")
+    # Names of arrays whose first axis grows with the rounds, where an engine has any.
+    growing: frozenset[str] = getattr(engine, "growing", frozenset())
+    for name, own in engine.arrays().items():
+        if name not in arrays:
+            raise ValueError(f"its state lacks {name!r}")
+        found = arrays[name]
+        fits = found.shape == own.shape
+        if name in growing:
+            fits = found.ndim == own.ndim and found.shape[1:] == own.shape[1:]
+        if not fits or found.dtype != own.dtype:
+            raise ValueError(f"its state {name!r} does not fit: {found.dtype} {found.shape}")
+    check_names(engine, arrays)
+    engine.restore(arrays)
+    if isinstance(set, _sets.ConvexSet):
+        slack = float(np.sqrt(np.finfo(engine.decision().dtype).eps))  # far more than rounding
+        if not set.contains(engine.decision(), tol=slack):
+            raise ValueError("its decision lies outside the set")
 
 
 def _describe_problem(problem: Any) -> dict[str, Any] | None:

@@ -121,13 +121,13 @@ class RunResult:
 
 @dataclass(frozen=True, repr=False)
 class FitResult:
-    """Outcome of `fit` over N iterations.
+    """Outcome of `fit` over k iterations: N, or those that were left of them when it was resumed.
 
     Attributes
     ----------
-    losses : ndarray of float64, shape (N,)
+    losses : ndarray of float64, shape (k,)
         Mean loss of x_t on iteration t's batch: on all data where an epoch starts.
-    seconds : ndarray of float64, shape (N,)
+    seconds : ndarray of float64, shape (k,)
         Cumulative time of the iterations, drawing of batches included. Compiled code measures
         several iterations at a time and spreads their time by the samples in them.
     decision : ndarray, shape of the set
@@ -138,13 +138,13 @@ class FitResult:
         Gradients of single samples: n where an epoch starts, else 2 b.
     lmo_calls : int
         Calls of the linear minimisation oracle.
-    checkpoints : ndarray of int, shape (k,)
+    checkpoints : ndarray of int, shape (c,)
         Iterations whose points were kept.
-    decisions : ndarray, shape (k, ...)
+    decisions : ndarray, shape (c, ...)
         Those points x_t.
-    checkpoint_seconds : ndarray of float64, shape (k,)
+    checkpoint_seconds : ndarray of float64, shape (c,)
         Time spent before each of those iterations.
-    checkpoint_evaluations : ndarray of int, shape (k,)
+    checkpoint_evaluations : ndarray of int, shape (c,)
         Gradients of single samples asked for before each of those iterations.
     """
 

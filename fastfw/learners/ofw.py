@@ -41,7 +41,8 @@ class OFW(HistoryLearner):
     logits for each *different* row seen, at most n of them. Batches that come as arrays are copied,
     features and all. A step changes logits by one column per class, so the fused engine
     needs one backward product over the past each round and no forward product, and evaluates a row
-    that was drawn several times once.
+    that was drawn several times once. Of a network the outputs of the first layer are kept in the
+    same way, m numbers a row; the rest is nonlinear and evaluated for the whole past each round.
 
     `save` writes the features and labels of all rows seen, so that the file stands alone. A loaded
     learner recognises the data set by these rows when its batches come again.

@@ -77,6 +77,8 @@ class ORGFW(OnlineLearner):
     True
     """
 
+    _fuses_sparse = True
+    _fuses_codes = True
     _points = ("x_previous", "d")
 
     def __init__(

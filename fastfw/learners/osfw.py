@@ -53,6 +53,8 @@ class OSFW(OnlineLearner):
     (1, 2)
     """
 
+    _fuses_sparse = True
+    _fuses_codes = True
     _points = ("d",)
 
     def __init__(

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, positive_float, positive_int
 from fastfw.learners._base import OnlineLearner
-from fastfw.learners._engines import Engine, on_row_l1_ball
+from fastfw.learners._engines import Engine
+from fastfw.learners._momentum import can_fuse
 from fastfw.learners._oracles import evaluate, toward, vertex
 from fastfw.learners._regularised import FusedRegularised, theory_constant
 from fastfw.schedules import RootSchedule
@@ -63,6 +64,8 @@ class RegularizedOFW(OnlineLearner):
     >>> round(learner.eta, 12)   # D = 4 √2, G = √2
     2.0
     """
+
+    _fuses_codes = True
 
     def __init__(
         self,
@@ -124,7 +127,7 @@ class RegularizedOFW(OnlineLearner):
                 raise ValueError("its gradients or its constant do not fit")
 
     def _can_fuse(self) -> bool:
-        return on_row_l1_ball(self.problem, self.set)
+        return can_fuse(self.problem, self.set)
 
     def _make_fused(self, start: FloatArray) -> Engine:
         return FusedRegularised(

@@ -1,0 +1,98 @@
+"""The compiled engine of ORGFW and OSFW for sparse rows."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw._checks import FloatArray
+from fastfw._csr import csr_parts
+from fastfw._layout import padded
+from fastfw.learners._engines import FusedMomentum
+from fastfw.problems import Rows, SoftmaxRegression
+from fastfw.sets import RowL1Ball
+
+__all__ = ["CsrMomentum"]
+
+
+class CsrMomentum(FusedMomentum):
+    """As `FusedMomentum`, with parameters stored (features, classes) and the estimate as d = s d̃.
+
+    What `arrays` returns is stored as `FusedMomentum` stores it.
+    """
+
+    sparse = True
+
+    def __init__(
+        self,
+        problem: SoftmaxRegression,
+        ball: RowL1Ball,
+        start: FloatArray,
+        coefficients: Callable[[int], tuple[float, float, float, float]],
+    ) -> None:
+        self._problem, self._ball = problem, ball
+        self._coefficients = coefficients
+        self._radius = ball.radius
+        n_classes, self._d = start.shape
+        self.u = np.array(start.T, order="C")
+        self.estimate = np.zeros_like(self.u)
+        self.previous = np.zeros_like(self.u)
+        self.sum = np.zeros_like(self.u)
+        self.index = np.zeros(n_classes, np.intp)
+        self.value = np.zeros(n_classes)
+        self.scalars = np.array([1.0, 0.0, 0.0, 0.0, 1.0, 0.0])
+
+    def rounds(
+        self, t: int, rows: Rows, starts: npt.NDArray[np.intp]
+    ) -> tuple[int, npt.NDArray[np.float64]]:
+        """Play rounds t, t + 1, ...: how many were done, and losses (one more where it failed)."""
+        from fastfw.kernels import csr
+
+        k = starts.size - 1
+        alpha, beta, gamma, eta = np.array([self._coefficients(t + i) for i in range(k)]).T.copy()
+        losses = np.empty(k)
+        limit = float(np.finfo(self.u.dtype).max) / 4.0
+        mean = self._problem.reduction == "mean"
+        with np.errstate(over="ignore", invalid="ignore"):  # only NumPy warns, without the JIT
+            done: int = csr.momentum_rounds(
+                *csr_parts(rows.X), rows.y, rows.rows, starts, mean,
+                alpha, beta, gamma, eta, self._radius, limit,
+                self.u, self.estimate, self.previous, self.sum,
+                self.index, self.value, self.scalars, losses,
+            )  # fmt: skip
+        return done, losses[: done + 1]
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All of the state, by name."""
+        names = ("estimate", "u", "previous", "sum")
+        arrays = {name: padded(getattr(self, name).T, self.u.dtype) for name in names}
+        return {**arrays, "index": self.index, "value": self.value, "scalars": self.scalars}
+
+    def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Take over a state that `arrays` gave, unless it would lead kernels astray."""
+        self._check(arrays)
+        for name in ("estimate", "u", "previous", "sum"):
+            getattr(self, name)[...] = arrays[name][:, : self._d].T
+        for name in ("index", "value", "scalars"):
+            getattr(self, name)[...] = arrays[name]
+        self.scalars[3] = 0.0  # there is but one estimate
+        self.scalars[5] = np.abs(self.estimate).max()
+
+    def copy(self) -> CsrMomentum:
+        """Return an independent engine in the same state."""
+        other = copy.copy(self)
+        for name in ("u", "estimate", "previous", "sum", "index", "value", "scalars"):
+            setattr(other, name, getattr(self, name).copy())
+        return other
+
+    def decision(self) -> FloatArray:
+        """Return x_t as a new array."""
+        return np.ascontiguousarray((self.u * self.u.dtype.type(self.scalars[0])).T)
+
+    def total(self) -> FloatArray:
+        """Return the sum of the decisions played, as a new array."""
+        return np.ascontiguousarray((self.u * self.u.dtype.type(self.scalars[1]) + self.sum).T)
