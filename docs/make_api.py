@@ -77,6 +77,8 @@ def _anchor(title: str) -> str:
 
 def _entry(name: str, thing: Any) -> str:
     """Return the part about a class, a function or a constant."""
+    if not callable(thing):
+        return f"### {name}\n\n`{thing!r}`\n"
     if isinstance(thing, ModuleType):  # a function under its module's name
         thing = getattr(thing, name)
     if not inspect.isclass(thing):
@@ -186,6 +188,12 @@ def _text(body: str) -> str:
             if "&" in inside and "cases" not in inside:
                 inside = f"\\begin{{aligned}}\n{inside}\n\\end{{aligned}}"
             out.append(f"```math\n{inside}\n```\n")
+        elif line.startswith("==="):
+            table = []
+            while i < len(lines) and lines[i].strip():
+                table.append(lines[i])
+                i += 1
+            out.append("```text\n" + "\n".join(table).replace("``", "`") + "\n```")
         elif line.startswith(">>>"):
             code = []
             while i < len(lines) and lines[i].strip():

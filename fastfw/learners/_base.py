@@ -18,6 +18,7 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray, batch_parts, float_dtype, positive_int, sealed
 from fastfw._checks import seed as checked_seed
 from fastfw._csr import is_sparse
+from fastfw._threads import number_of_threads
 from fastfw.learners import _files
 from fastfw.learners._engines import Engine, FusedMomentum, StepsEngine
 from fastfw.learners._results import Round, RunResult
@@ -48,6 +49,8 @@ class OnlineLearner(ABC):
     _fuses_sparse: ClassVar[bool] = False
     #: Whether compiled rounds take features that are bytes.
     _fuses_codes: ClassVar[bool] = False
+    #: Whether compiled rounds can be shared by threads.
+    _threaded: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -60,6 +63,7 @@ class OnlineLearner(ABC):
         engine: str,
         dtype: npt.DTypeLike | None,
         init: str | None = None,
+        threads: int | None = 1,
     ) -> None:
         _require(problem, "problem", ("shape", "loss", "gradient"))
         _require(set, "set", ("shape", "lmo", "diameter"))
@@ -77,6 +81,7 @@ class OnlineLearner(ABC):
         self._start = first_point(problem, set, start, init, self._seed)
         self._fused = engine == "fused" and self._can_fuse()
         self._dtype = None if dtype is None else float_dtype(dtype)
+        self._threads = number_of_threads(threads)
         self._t = 1
         self._engine: Engine | None = None
         self._played: FloatArray | None = None
@@ -109,7 +114,7 @@ class OnlineLearner(ABC):
 
     def _options(self) -> dict[str, Any]:
         """Further arguments of the constructor, as JSON holds them."""
-        return {}
+        return {"threads": self._threads} if self._threaded else {}
 
     @classmethod
     def _from_options(cls, options: dict[str, Any]) -> dict[str, Any]:
@@ -140,6 +145,11 @@ class OnlineLearner(ABC):
     def engine(self) -> str:
         """The engine in use: "steps" where no compiled code exists for problem and set."""
         return "fused" if self._fused else "steps"
+
+    @property
+    def threads(self) -> int:
+        """Threads that share the rows of a batch."""
+        return self._threads
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -41,12 +41,15 @@ def can_play(problem: Any, set: Any) -> bool:
     return can_fuse(problem, set) or on_function(problem, set)
 
 
-def fused_momentum(problem: Any, set: Any, start: FloatArray, coefficients: Coefficients) -> Engine:
-    """Return the compiled engine; see `FusedMomentum`."""
+def fused_momentum(
+    problem: Any, set: Any, start: FloatArray, coefficients: Coefficients, threads: int
+) -> Engine:
+    """Return the compiled engine; see `FusedMomentum`. All others take one thread."""
+    if on_row_l1_ball(problem, set):
+        return FusedMomentum(problem, set, start, coefficients, threads)
     if on_function(problem, set):
         return FusedFunction(problem, set, start, coefficients)
-    engine = FusedMomentum if on_row_l1_ball(problem, set) else FusedNetwork
-    return engine(problem, set, start, coefficients)
+    return FusedNetwork(problem, set, start, coefficients)
 
 
 def balls(set: ProductSet) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:

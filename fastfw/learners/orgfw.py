@@ -54,6 +54,9 @@ class ORGFW(OnlineLearner):
         inside (of l1 balls: at half the radius, all entries nonzero). By default the problem's
         ``default_init``, see `OneHiddenLayer`; else zeros, or a vertex where zeros are not
         feasible.
+    threads : int, optional
+        That share the rows of a batch in compiled rounds of softmax regression. By default what the
+        environment variable FASTFW_NUM_THREADS says, else 1. A number always gives the same bits.
 
     Notes
     -----
@@ -79,6 +82,7 @@ class ORGFW(OnlineLearner):
 
     _fuses_sparse = True
     _fuses_codes = True
+    _threaded = True
     _points = ("x_previous", "d")
 
     def __init__(
@@ -93,6 +97,7 @@ class ORGFW(OnlineLearner):
         engine: str = "fused",
         dtype: npt.DTypeLike | None = None,
         init: str | None = None,
+        threads: int | None = None,
     ) -> None:
         theory = power_schedule(1.0, 1.0)
         super().__init__(
@@ -107,6 +112,7 @@ class ORGFW(OnlineLearner):
             engine=engine,
             dtype=dtype,
             init=init,
+            threads=threads,
         )
 
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
@@ -131,7 +137,7 @@ class ORGFW(OnlineLearner):
         return can_play(self.problem, self.set)
 
     def _make_fused(self, start: FloatArray) -> Engine:
-        return fused_momentum(self.problem, self.set, start, self._coefficients)
+        return fused_momentum(self.problem, self.set, start, self._coefficients, self.threads)
 
     def _evaluations(self, t: int, batch_size: int) -> int:
         return 2 * batch_size

@@ -27,7 +27,7 @@ class OSFW(OnlineLearner):
 
     Parameters
     ----------
-    problem, set, start, seed, engine, dtype, init
+    problem, set, start, seed, engine, dtype, init, threads
         As in `ORGFW`.
     step : float or callable, optional
         Step size eta_t in [0, 1]. By default 1/(t + 1).
@@ -55,6 +55,7 @@ class OSFW(OnlineLearner):
 
     _fuses_sparse = True
     _fuses_codes = True
+    _threaded = True
     _points = ("d",)
 
     def __init__(
@@ -69,6 +70,7 @@ class OSFW(OnlineLearner):
         engine: str = "fused",
         dtype: npt.DTypeLike | None = None,
         init: str | None = None,
+        threads: int | None = None,
     ) -> None:
         super().__init__(
             problem,
@@ -82,6 +84,7 @@ class OSFW(OnlineLearner):
             engine=engine,
             dtype=dtype,
             init=init,
+            threads=threads,
         )
 
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
@@ -101,4 +104,4 @@ class OSFW(OnlineLearner):
         return can_play(self.problem, self.set)
 
     def _make_fused(self, start: FloatArray) -> Engine:
-        return fused_momentum(self.problem, self.set, start, self._coefficients)
+        return fused_momentum(self.problem, self.set, start, self._coefficients, self.threads)
