@@ -42,7 +42,7 @@ def can_play(problem: Any, set: Any) -> bool:
 
 
 def fused_momentum(
-    problem: Any, set: Any, start: FloatArray, coefficients: Coefficients, threads: int
+    problem: Any, set: Any, start: FloatArray, coefficients: Coefficients, threads: int = 1
 ) -> Engine:
     """Return the compiled engine; see `FusedMomentum`. All others take one thread."""
     if on_row_l1_ball(problem, set):
