@@ -43,7 +43,7 @@ def _gradient_bound(problem: SoftmaxRegression, rows: Rows) -> float:
     A = rows.gathered()
     n = A.shape[0]
     if is_sparse(A):
-        longest = math.sqrt(2.0 * problem.with_reduction("mean").smoothness(A))
+        longest = math.sqrt(2.0 * float(problem.with_reduction("mean").smoothness(A)))
     else:
         longest = math.sqrt(float(np.einsum("ij,ij->i", A, A, dtype=np.float64).max()))
     return math.sqrt(2.0) * longest * problem.weight(n) * n
