@@ -41,7 +41,7 @@ def _gradient_bound(problem: SoftmaxRegression, rows: Rows) -> float:
     The gradient of a sample is (p - e_y) aᵀ and ‖p - e_y‖ <= √2.
     """
     A = rows.gathered()
-    n = A.shape[0]
+    n: int = A.shape[0]
     if is_sparse(A):
         longest = math.sqrt(2.0 * float(problem.with_reduction("mean").smoothness(A)))
     else:
