@@ -18,6 +18,7 @@ _VARIABLES = (
     "NUMBA_CACHE_DIR",
     "NUMBA_DISABLE_JIT",
     "NUMBA_CPU_NAME",
+    "FASTFW_NUM_THREADS",
     "NUMBA_NUM_THREADS",
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -166,6 +167,19 @@ def _data_folder() -> str:
     return f"{value} ({', '.join(inside) or 'no folders in it'})"
 
 
+def machine() -> str:
+    """Return processor, cores and versions in one line, as results should say.
+
+    Returns
+    -------
+    str
+        Such as ``"AMD EPYC ..., 2 logical cores, Python 3.11.7, NumPy 2.4.6, Numba 0.68.1"``.
+    """
+    versions = [f"Python {platform.python_version()}"]
+    versions += [f"{name} {_version(name.lower())}" for name in ("NumPy", "Numba", "SciPy")]
+    return f"{_processor()}, cores: {_cores()}; {', '.join(versions)}"
+
+
 def describe() -> list[tuple[str, str]]:
     """Collect what a bug report should say about the machine.
 
@@ -249,8 +263,12 @@ def warm_up(progress: Callable[[int, int, str], None] | None = None) -> int:
     def train_network(data: Any) -> None:
         network = fastfw.OneHiddenLayer(n_features=5, n_hidden=2, n_classes=3)
         M = network.l1_balls(ties="random")
-        fastfw.ORGFW(network, M).run(fastfw.iid_stream(data, batch_size=4, rounds=3, seed=0))
-        fastfw.OFW(network, M).observe(data)  # by oracle calls
+        stream = fastfw.iid_stream(data, batch_size=4, rounds=3, seed=0)
+        for method in (fastfw.ORGFW, fastfw.RegularizedOFW, fastfw.OFW, fastfw.OAW):
+            learner: Any = method(network, M)
+            learner.run(stream)
+            learner.observe((data.X, data.y))
+            learner._engine.arrays()
         network.loss(M.start(), data)
 
     def learn_offline(data: Any) -> None:

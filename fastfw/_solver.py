@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import Executor
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
@@ -28,14 +29,18 @@ import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
 from fastfw._csr import is_sparse
+from fastfw.sets._projections import project_simplex
 
-__all__ = ["FaceNewton", "Limits", "Outcome", "QuasiNewton", "decompose", "descend"]
+__all__ = ["FaceNewton", "Limits", "Outcome", "QuasiNewton", "alternate", "decompose", "descend"]
 
 Array = npt.NDArray[np.float64]
 Objective = Callable[[Array], tuple[float, Array]]
 
 
 _PRECISION = float(np.finfo(float).eps)
+
+#: Rows in a task of building a Hessian, and the largest one that is built in double precision.
+_BLOCK, _SINGLE = 4096, 1000
 
 
 class Point(NamedTuple):
@@ -132,6 +137,47 @@ def descend(
             return Outcome(best, iteration + 1, reason)
     reason = "converged" if limits.reached(best) else "iterations"
     return Outcome(best, limits.iterations, reason)
+
+
+def alternate(
+    evaluate: Callable[[Array], Point],
+    newton: Model,
+    quasi: Model,
+    start: Point,
+    limits: Limits,
+    *,
+    spell: int = 200,
+) -> Outcome:
+    """Minimise by Newton steps, and by cheaper ones wherever those do not apply.
+
+    Newton steps need few entries that can be nonzero, of which there may be many far from the
+    solution. A spell of quasi-Newton steps, to a tenth of the gap, then sets most of them to zero.
+    Where Newton's steps stall, quasi-Newton steps go on to the end.
+    """
+    done, point = 0, start
+    while True:
+        rest = limits._replace(iterations=limits.iterations - done)
+        outcome = descend(evaluate, newton, point, rest, polish=1)
+        done += outcome.iterations
+        if outcome.reason not in ("model", "stalled"):
+            return outcome._replace(iterations=done)
+        rest = limits._replace(iterations=limits.iterations - done)
+        last = outcome.reason == "stalled"
+        if not last:
+            rest = rest._replace(
+                target=_constant(0.1 * outcome.point.gap), iterations=min(spell, rest.iterations)
+            )
+        before = outcome.point.gap
+        outcome = descend(evaluate, quasi, outcome.point, rest)
+        done += outcome.iterations
+        outcome = outcome._replace(iterations=done)
+        if limits.reached(outcome.point):
+            return outcome._replace(reason="converged")
+        if last or done >= limits.iterations or outcome.reason in ("time", "stalled"):
+            return outcome
+        if outcome.point.gap > 0.9 * before:  # they will not help next time either
+            return outcome._replace(reason="stalled")
+        point = outcome.point
 
 
 def _line_search(
@@ -265,13 +311,24 @@ class FaceNewton:
 
         H[(c, j), (k, l)] = scale * sum_i p_ic (1[c = k] - p_ik) a_ij a_il,
 
-    is one symmetric product of a (rows, size) matrix with itself, built by blocks of rows. The
+    is one symmetric product of a (rows, size) matrix with itself, built by blocks of rows in
+    parallel. The
     quadratic is minimised to high accuracy (:func:`_minimise_quadratic`). As long as the gap falls
     tenfold per step the Hessian is kept; a gradient is much cheaper.
     """
 
-    def __init__(self, X: Array, radius: float, scale: float, project: Any, *, largest: int = 2500):
+    def __init__(
+        self,
+        X: Array,
+        radius: float,
+        scale: float,
+        project: Any,
+        *,
+        pool: Executor,
+        largest: int = 6000,
+    ):
         self._X = X
+        self._pool = pool
         self._radius = radius
         self._scale = scale
         self._project = project  # (C, m) -> its projection, for any m
@@ -299,8 +356,8 @@ class FaceNewton:
             hidden = size.max(axis=1) - np.where(self._mask, size, 0.0).max(axis=1)
             self._keep = self._radius * float(hidden.sum()) <= 0.1 * point.gap
         if not self._keep or self._mask is None or self._hessian is None:
-            self._mask = _working_set(x, size)
-            if np.count_nonzero(self._mask) > self._largest:
+            self._mask = _working_set(x, size, self._largest)
+            if self._mask is None:
                 return None
             self._hessian = self._build(x, self._mask)
             if not np.isfinite(self._hessian).all():  # squares of huge features
@@ -317,18 +374,31 @@ class FaceNewton:
         classes, columns = np.nonzero(mask)
         used, position = np.unique(columns, return_inverse=True)
         ends = np.searchsorted(classes, np.arange(len(mask) + 1))
-        hessian = np.zeros((len(classes), len(classes)))
-        for first in range(0, self._X.shape[0], 4096):
-            block = self._X[first : first + 4096]
-            p = softmax(np.asarray(block @ x.T))
-            a = block[:, used].toarray() if is_sparse(block) else block[:, used]
-            m = a[:, position] * p[:, classes]
-            hessian -= m.T @ m
+        # Whatever H is, the certificate is exact, so that large ones may be built in single
+        # precision: twice as fast, and steps nearly as good.
+        dtype: Any = np.float64 if len(classes) <= _SINGLE else np.float32
+
+        def part(first: int) -> npt.NDArray[Any]:
+            block = self._X[first : first + _BLOCK]
+            p: npt.NDArray[Any] = softmax(np.asarray(block @ x.T)).astype(dtype, copy=False)
+            columns = block[:, used]
+            a: npt.NDArray[Any] = columns.toarray() if is_sparse(columns) else columns
+            a = a.astype(dtype, copy=False)
+            m: npt.NDArray[Any] = a[:, position]
+            m *= p[:, classes]
+            h: npt.NDArray[Any] = m.T @ m
+            np.negative(h, out=h)
             root = np.sqrt(p)
             for c, (i, j) in enumerate(pairwise(ends)):
                 q = a[:, position[i:j]] * root[:, c : c + 1]
-                hessian[i:j, i:j] += q.T @ q
-        return hessian * self._scale
+                h[i:j, i:j] += q.T @ q
+            return h
+
+        hessian = np.zeros((len(classes), len(classes)))
+        for h in self._pool.map(part, range(0, self._X.shape[0], _BLOCK)):  # added in a fixed order
+            hessian += h
+        hessian *= self._scale
+        return hessian
 
 
 def softmax(logits: Array) -> Array:
@@ -339,11 +409,17 @@ def softmax(logits: Array) -> Array:
     return logits
 
 
-def _working_set(x: Array, size: Array) -> npt.NDArray[np.bool_]:
-    """Nonzeros, and in every row half as many again (16 or more) of largest gradient."""
+def _working_set(x: Array, size: Array, largest: int) -> npt.NDArray[np.bool_] | None:
+    """Nonzeros, and in every row half as many again (16 or more) of largest gradient.
+
+    Fewer are added where the set would grow beyond ``largest``; None if the nonzeros do.
+    """
     mask: npt.NDArray[np.bool_] = x != 0.0
+    room = (largest - np.count_nonzero(mask)) // len(mask)
+    if room < 0:
+        return None
     for row, magnitude in zip(mask, size, strict=True):
-        extra = max(16, int(np.count_nonzero(row)) // 2)
+        extra = min(max(16, int(np.count_nonzero(row)) // 2), room)
         order = np.argsort(np.where(row, 0.0, -magnitude), kind="stable")
         row[order[:extra]] = True
     return mask
@@ -408,7 +484,18 @@ def _minimise_quadratic(
         return np.asarray(z)
     interior, sparse = _interior_point(hessian, g, x, rows, radius, 0.01 * tol)
     candidates = [(gap, z), on_faces(sparse)[:2], (gap_and_slopes(interior)[0], interior)]
-    best: Array = min(candidates, key=lambda candidate: candidate[0])[1]
+    best: Array
+    gap, best = min(candidates, key=lambda candidate: candidate[0])
+    # Interior points have no zeros, and the next working set holds all that is not zero: a point
+    # on a face is preferred even where its gap is ten times what was asked for.
+    norms = np.bincount(rows, np.abs(best))
+    for level in (1e-4, 1e-5, 1e-6):
+        cut = np.where(np.abs(best) > level * radius, best, 0.0)
+        kept = np.bincount(rows, np.abs(cut), minlength=len(norms))
+        cut *= np.divide(norms, kept, out=np.ones(len(norms)), where=kept > 0.0)[rows]
+        reached, cut = on_faces(cut)[:2]
+        if reached <= max(10.0 * tol, gap):
+            return cut
     return best
 
 
@@ -643,15 +730,3 @@ def decompose(
 
 def _constant(target: float) -> Callable[[float], float]:
     return lambda value: target
-
-
-def project_simplex(v: Array) -> Array:
-    """Project onto the probability simplex: max(v - theta, 0) with theta found by sorting.
-
-    >>> project_simplex(np.array([0.9, 0.5, -1.0]))
-    array([0.7, 0.3, 0. ])
-    """
-    ordered = np.sort(v)[::-1]
-    thetas = (np.cumsum(ordered) - 1.0) / np.arange(1, len(v) + 1)
-    theta = thetas[np.flatnonzero(ordered > thetas)[-1]]
-    return np.asarray(np.maximum(v - theta, 0.0))

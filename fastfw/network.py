@@ -10,9 +10,8 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, features, positive_int
 from fastfw._layout import padded, padded_zeros, unpadded
-from fastfw.problems import Classification
-from fastfw.product_sets import L1Ball, ProductSet
-from fastfw.sets import RowL1Ball
+from fastfw.problems import Classification, Rows
+from fastfw.sets import L1Ball, ProductSet, RowL1Ball
 
 __all__ = ["ACTIVATIONS", "OneHiddenLayer"]
 
@@ -210,14 +209,18 @@ class OneHiddenLayer(Classification):
         gradient : ndarray, shape of the problem
             A new array; `blocks` gives its parts. O(B m (d + C)) time.
         """
+        return self.of_rows(x, self.rows(batch))
+
+    def of_rows(self, x: npt.ArrayLike, rows: Rows) -> tuple[float, FloatArray]:
+        """Return the same for rows that `rows` gave."""
         from fastfw.kernels import network
 
-        A, y, rows = self.rows(batch)
+        A, y, numbers = rows
         W1, tail = self._parameters(x, A.dtype)
         shape = self._block_shapes["W1"]
         G, rest = padded_zeros(shape, A.dtype), np.empty_like(tail)
-        loss = network.loss_and_gradient(A, y, rows, W1, tail, self.activation_number, G, rest)
-        weight = self.weight(rows.size)
+        loss = network.loss_and_gradient(A, y, numbers, W1, tail, self.activation_number, G, rest)
+        weight = self.weight(numbers.size)
         gradient = np.concatenate([unpadded(G, shape[1]).reshape(-1), rest])
         gradient *= gradient.dtype.type(weight)
         return float(loss) * weight, gradient

@@ -21,7 +21,8 @@ from fastfw._checks import (
     positive_int,
     sealed,
 )
-from fastfw._csr import csr_parts, is_sparse
+from fastfw._codes import Codes
+from fastfw._csr import csr_parts, is_sparse, taken
 from fastfw._layout import padded, padded_zeros, unpadded
 from fastfw.streams import Batch, Dataset
 
@@ -31,15 +32,27 @@ __all__ = ["Classification", "SoftmaxRegression"]
 class Rows(NamedTuple):
     """Rows of a data matrix in the form that kernels take."""
 
-    X: FloatArray
+    X: Any
+    """A matrix of floats or a canonical sparse one; bytes as `fastfw._codes.Coded`."""
     y: IndexArray
     rows: IndexArray
+
+    def gathered(self) -> Any:
+        """Return the features of these rows alone: floats, or a canonical sparse matrix."""
+        if isinstance(self.X, tuple):
+            return Codes(*self.X).decoded(self.X[1].dtype, self.rows)
+        return taken(self.X, self.rows) if is_sparse(self.X) else self.X[self.rows]
 
 
 @lru_cache(maxsize=8)
 def all_rows(n: int) -> IndexArray:
     """Row numbers 0, ..., n - 1, read-only."""
     return sealed(np.arange(n, dtype=np.intp))
+
+
+def _real(A: Any) -> Any:
+    """Dtype that features have, or are decoded to."""
+    return A[1].dtype if isinstance(A, tuple) else A.dtype
 
 
 class Classification:
@@ -50,6 +63,8 @@ class Classification:
 
     #: Whether features may be scipy.sparse matrices.
     takes_sparse = False
+    #: Whether features may be bytes where kernels take them.
+    takes_codes = False
 
     def __init__(self, n_features: int, n_classes: int, reduction: str) -> None:
         self._n_features = positive_int(n_features, "n_features")
@@ -78,7 +93,12 @@ class Classification:
         return 1.0 / n_samples if self._reduction == "mean" else 1.0
 
     def rows(
-        self, batch: object, dtype: npt.DTypeLike | None = None, *, finite: bool = True
+        self,
+        batch: object,
+        dtype: npt.DTypeLike | None = None,
+        *,
+        finite: bool = True,
+        coded: bool = False,
     ) -> Rows:
         """Check a batch against this problem and return it as kernels take it.
 
@@ -91,6 +111,8 @@ class Classification:
         finite : bool
             Whether NaN and infinity are looked for. A caller that does without must look
             again (with True) where a loss turns out not to be finite.
+        coded : bool
+            Whether features that are bytes may stay so; else they are decoded.
 
         Returns
         -------
@@ -104,11 +126,9 @@ class Classification:
             If the batch cannot be used; the message names the argument.
         """
         if isinstance(batch, Batch):
-            data = self._data(batch.data, dtype)
-            return Rows(data.X, data.y, batch.rows)
+            return self._rows_of(batch.data, batch.rows, dtype, coded)
         if isinstance(batch, Dataset):
-            data = self._data(batch, dtype)
-            return Rows(data.X, data.y, all_rows(len(data)))
+            return self._rows_of(batch, all_rows(len(batch)), dtype, coded)
         X, y = batch_parts(batch)
         X = features(
             X, n_features=self.n_features, dtype=dtype, finite=finite, sparse=self.takes_sparse
@@ -116,12 +136,20 @@ class Classification:
         y = labels(y, n_samples=X.shape[0], n_classes=self.n_classes)
         return Rows(X, y, all_rows(X.shape[0]))
 
+    def _rows_of(
+        self, data: Dataset, rows: IndexArray, dtype: npt.DTypeLike | None, coded: bool
+    ) -> Rows:
+        data = self._data(data, dtype)
+        if coded and self.takes_codes and data.codes is not None:
+            return Rows(data.codes.coded(data.dtype), data.y, rows)
+        return Rows(data.X, data.y, rows)
+
     def _data(self, data: Dataset, dtype: npt.DTypeLike | None) -> Dataset:
         if data.n_features != self.n_features:
             raise ValueError(
                 f"X has {data.n_features} columns, but {self.n_features} features are wanted"
             )
-        if is_sparse(data.X) and not self.takes_sparse:
+        if data.is_sparse and not self.takes_sparse:
             raise TypeError(
                 f"X is a sparse matrix, but {type(self).__name__} takes dense features; "
                 "use X.toarray()"
@@ -217,6 +245,7 @@ class SoftmaxRegression(Classification):
     """
 
     takes_sparse = True
+    takes_codes = True
 
     def __init__(self, n_features: int, n_classes: int, reduction: str = "mean") -> None:
         super().__init__(n_features, n_classes, reduction)
@@ -231,12 +260,12 @@ class SoftmaxRegression(Classification):
         """Return the loss of every sample of a batch, shape (B,), in nats."""
         from fastfw.kernels import csr, logistic
 
-        A, y, rows = self.rows(batch)
+        A, y, rows = self.rows(batch, coded=True)
         out = np.empty(rows.size)
         if is_sparse(A):
             csr.sample_losses(*csr_parts(A), y, rows, self._columns(x, A.dtype), out)
             return out
-        logistic.sample_losses(A, y, rows, self._parameters(x, A.dtype), 1.0, out)
+        logistic.sample_losses(A, y, rows, self._parameters(x, _real(A)), 1.0, out)
         return out
 
     def gradient(self, x: npt.ArrayLike, batch: object) -> FloatArray:
@@ -262,15 +291,15 @@ class SoftmaxRegression(Classification):
         """
         from fastfw.kernels import csr, logistic
 
-        A, y, rows = self.rows(batch)
+        A, y, rows = self.rows(batch, coded=True)
         weight = self.weight(rows.size)
         if is_sparse(A):
             columns = np.zeros(self._shape[::-1], A.dtype)
             loss = csr.loss_and_gradient(*csr_parts(A), y, rows, self._columns(x, A.dtype), columns)
             gradient = np.ascontiguousarray(columns.T)
         else:
-            padding = padded_zeros(self._shape, A.dtype)
-            loss = logistic.loss_and_gradient(A, y, rows, self._parameters(x, A.dtype), padding)
+            padding = padded_zeros(self._shape, _real(A))
+            loss = logistic.loss_and_gradient(A, y, rows, self._parameters(x, _real(A)), padding)
             gradient = unpadded(padding, self.n_features)
         gradient *= gradient.dtype.type(weight)
         return float(loss) * weight, gradient

@@ -26,6 +26,7 @@ from fastfw._checks import (
     sealed,
 )
 from fastfw._checks import seed as checked_seed
+from fastfw._codes import Codes, codes
 from fastfw._csr import is_sparse, taken
 
 __all__ = ["Batch", "Dataset", "IndexedStream", "iid_stream", "sorted_stream"]
@@ -44,13 +45,19 @@ class Dataset:
         everything else becomes float64.  Of scipy.sparse any format is welcome.
     y : array_like, shape (n,)
         Class numbers 0, 1, ... of any integer dtype.
+    scale, offset : float or array_like, shape (n,), optional
+        For features that are an array of uint8, such as images: sample i is
+        ``scale[i] * X[i] + offset[i]``, by default X itself.  The bytes are kept as they are and
+        decoded where they are needed: an eighth of the memory of float64.
 
     Attributes
     ----------
     X : ndarray, shape (n, d), float64 or float32
         C-contiguous and read-only.  It shares memory with what was given wherever no conversion is
         needed, so do not change that afterwards: the checks are not run again.  Sparse features
-        are a ``csr_array`` with sorted indices and no column twice in a row.
+        are a ``csr_array`` with sorted indices and no column twice in a row.  Of bytes, the
+        decoded features, made on first use and kept: ORGFW, OSFW and RegularizedOFW, losses and
+        batches do without.
     y : ndarray, shape (n,), intp
         Likewise.
 
@@ -64,35 +71,75 @@ class Dataset:
     >>> data = Dataset([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [0, 1, 2])
     >>> len(data), data.n_features, data.n_classes
     (3, 2, 3)
+    >>> Dataset(np.array([[0, 51], [255, 0]], np.uint8), [0, 1], scale=1 / 255).X
+    array([[0. , 0.2],
+           [1. , 0. ]])
     """
 
-    __slots__ = ("X", "_other", "n_classes", "y")
+    __slots__ = ("_X", "_codes", "_dtype", "_other", "n_classes", "shape", "y")
 
-    X: FloatArray
     y: IndexArray
     n_classes: int
     """One more than the largest label."""
 
-    def __init__(self, X: object, y: object) -> None:
-        self.X = features(X, sparse=True)
-        self.y = labels(y, n_samples=self.X.shape[0])
+    def __init__(
+        self,
+        X: object,
+        y: object,
+        *,
+        scale: npt.ArrayLike | None = None,
+        offset: npt.ArrayLike | None = None,
+    ) -> None:
+        self._X: FloatArray | None = None
+        self._codes: Codes | None = None
+        if getattr(X, "dtype", None) == np.uint8 and not is_sparse(X):
+            self._codes = codes(X, scale, offset)
+            self.shape: tuple[int, int] = self._codes.values.shape
+            self._dtype = np.dtype(np.float64)
+        else:
+            if scale is not None or offset is not None:
+                raise TypeError(
+                    "scale and offset are for features that are an array of uint8; "
+                    "scale others beforehand"
+                )
+            self._X = features(X, sparse=True)
+            self.shape, self._dtype = self._X.shape, self._X.dtype
+        self.y = labels(y, n_samples=self.shape[0])
         self.n_classes = int(self.y.max()) + 1
         self._other: Dataset | None = None
 
     @property
+    def X(self) -> FloatArray:
+        """The features; decoded on first use where they are bytes."""
+        if self._X is None:
+            assert self._codes is not None
+            self._X = self._codes.decoded(self._dtype)
+        return self._X
+
+    @property
+    def codes(self) -> Codes | None:
+        """The bytes with their scale and offset, where features are given so."""
+        return self._codes
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the features are a sparse matrix."""
+        return self._codes is None and is_sparse(self._X)
+
+    @property
     def n_samples(self) -> int:
         """Number of rows."""
-        return int(self.X.shape[0])
+        return int(self.shape[0])
 
     @property
     def n_features(self) -> int:
         """Number of columns."""
-        return int(self.X.shape[1])
+        return int(self.shape[1])
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The features' dtype, float64 or float32."""
-        return self.X.dtype
+        """The features' dtype, float64 or float32; of bytes, what they are decoded to."""
+        return self._dtype
 
     def astype(self, dtype: npt.DTypeLike) -> Dataset:
         """Return the same data with features of another dtype.
@@ -114,11 +161,14 @@ class Dataset:
             If a value is too large for the wanted dtype.
         """
         wanted = float_dtype(dtype)
-        if self.X.dtype == wanted:
+        if self._dtype == wanted:
             return self
         if self._other is None:
             other = object.__new__(Dataset)
-            other.X = features(self.X, dtype=wanted, sparse=True)
+            other._X, other._codes = None, self._codes
+            if self._codes is None:
+                other._X = features(self._X, dtype=wanted, sparse=True)
+            other.shape, other._dtype = self.shape, wanted
             other.y = self.y
             other.n_classes = self.n_classes
             other._other = None
@@ -127,18 +177,28 @@ class Dataset:
 
     def __len__(self) -> int:
         """Return the number of rows."""
-        return int(self.X.shape[0])
+        return int(self.shape[0])
 
     def __repr__(self) -> str:
         """Describe the data in one line."""
+        kind = f"{self._dtype}" if self._codes is None else f"uint8 decoded to {self._dtype}"
         return (
             f"<Dataset: {self.n_samples} rows x {self.n_features} features, "
-            f"{self.n_classes} classes, {self.X.dtype}>"
+            f"{self.n_classes} classes, {kind}>"
         )
 
-    def __reduce__(self) -> tuple[Callable[..., Dataset], tuple[FloatArray, IndexArray]]:
+    def __reduce__(self) -> tuple[Callable[..., Dataset], tuple[Any, ...]]:
         """Pickle the arrays alone; they are made read-only and checked again when loaded."""
-        return Dataset, (self.X, self.y)
+        if self._codes is not None:
+            return _from_codes, (*self._codes, self.y, self._dtype)
+        return Dataset, (self._X, self.y)
+
+
+def _from_codes(
+    values: Any, affine: npt.NDArray[np.float64], y: Any, dtype: np.dtype[Any]
+) -> Dataset:
+    """Put a pickled data set of bytes together."""
+    return Dataset(values, y, scale=affine[:, 0], offset=affine[:, 1]).astype(dtype)
 
 
 class Batch:
@@ -201,8 +261,13 @@ class Batch:
     def X(self) -> FloatArray:
         """The batch's features, shape (B, d), read-only; gathered on first use."""
         if self._X is None:
-            X = self.data.X
-            self._X = taken(X, self.rows) if is_sparse(X) else sealed(X.take(self.rows, axis=0))
+            data = self.data
+            if data.codes is not None:
+                self._X = data.codes.decoded(data.dtype, self.rows)
+            elif data.is_sparse:
+                self._X = taken(data.X, self.rows)
+            else:
+                self._X = sealed(data.X.take(self.rows, axis=0))
         return self._X
 
     @property

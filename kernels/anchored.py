@@ -83,17 +83,6 @@ def rounds(A, y, rows, starts, whole, eta, radius, u, estimates, snapshot, total
 
 
 @kernel()
-def _step_tail(tails, scratch, index, value, eta):
-    """As ``network.tail_step``, with the snapshot left as it is."""
-    snapshot = tails[SNAPSHOT]
-    for i in range(scratch.shape[0]):
-        scratch[i] = snapshot[i]
-    network.tail_step(tails, index, value, eta)
-    for i in range(scratch.shape[0]):
-        snapshot[i] = scratch[i]
-
-
-@kernel()
 def network_rounds(
     A, y, rows, starts, whole, eta, radii, keys, random, code, u, estimates, snapshot, total,
     tails, scalars, losses,
@@ -104,7 +93,6 @@ def network_rounds(
     real = u.dtype.type
     index, value = np.zeros(m, np.intp), np.zeros(m, np.float64)
     tail_index, tail_value = np.empty(n_rows, np.intp), np.empty(n_rows, np.float64)
-    spare = np.empty(tails.shape[1], tails.dtype)
     for t in range(losses.shape[0]):
         batch = rows[starts[t] : starts[t + 1]]
         parity = int(scalars[PARITY])
@@ -130,13 +118,12 @@ def network_rounds(
         scratch = g
         if whole[t]:
             _take_snapshot(u, scalars[SCALE], snapshot)
-            for i in range(tails.shape[1]):
-                tails[SNAPSHOT, i] = tails[NOW, i]
+            network.copy_tail(tails[NOW], tails[SNAPSHOT])
             scalars[PARITY] = 1 - parity
             scratch = known
         scalars[SCALE], scalars[WEIGHT] = step(
             u, total, scratch, scalars[SCALE], scalars[WEIGHT] + scalars[SCALE], index, value,
             eta[t],
         )  # fmt: skip
-        _step_tail(tails, spare, tail_index, tail_value, eta[t])
+        network.tail_step(tails[NOW], tails[SUM], tail_index, tail_value, eta[t])
     return losses.shape[0]

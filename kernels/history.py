@@ -23,7 +23,8 @@ SAMPLES_PER_SUM = 1024
 
 
 @kernel()
-def _clear(G):
+def clear(G):
+    """G becomes 0."""
     zero = G.dtype.type(0)
     for c in range(G.shape[0]):
         row = G[c]
@@ -32,7 +33,7 @@ def _clear(G):
 
 
 @kernel()
-def _collect(partial, G):
+def collect(partial, G):
     """G += partial, and partial becomes 0."""
     zero = partial.dtype.type(0)
     for c in range(G.shape[0]):
@@ -43,7 +44,7 @@ def _collect(partial, G):
 
 
 @kernel()
-def _logits(A, block, ahead, u, s, Z, kept):
+def product(A, block, ahead, u, s, Z, kept):
     """Z = s u A[block]ᵀ, and its transpose in `kept`."""
     forward(A, block, u, Z, ahead)
     scale = u.dtype.type(s)
@@ -57,7 +58,7 @@ def _logits(A, block, ahead, u, s, Z, kept):
 
 
 @kernel()
-def _moved(A, block, keep, index, shift, Z, kept):
+def follow(A, block, keep, index, shift, Z, kept):
     """Z = kept ← keep * kept + shift[c] A[block, index[c]]."""
     real = Z.dtype.type
     k = real(keep)
@@ -69,7 +70,7 @@ def _moved(A, block, keep, index, shift, Z, kept):
 
 
 @kernel(fastmath=frozenset({"contract"}))
-def _weighted_residual(P, total, y, block, weights, R):
+def weighted_residual(P, total, y, block, weights, R):
     """R = weight (P / total - onehot(y)) by column; columns beyond the block become 0."""
     real = R.dtype.type
     n = block.shape[0]
@@ -90,29 +91,29 @@ def newest_gradient(A, y, rows, u, s, weight, logits, partial, G):
     The sum of its losses is returned and its logits (B, C) are written. `partial` is scratch.
     """
     n_classes = u.shape[0]
-    length = block_length(A.shape[1], u.itemsize)
+    length = block_length(A.shape[1], u.itemsize, u.shape[0])
     Z = np.zeros((n_classes, length), u.dtype)
     P = np.empty((n_classes, length), u.dtype)
     m = np.empty(length, u.dtype)
     total = np.empty(length, u.dtype)
     loss = 0.0
-    _clear(partial)
-    _clear(G)
+    clear(partial)
+    clear(G)
     pending = 0
     for start in range(0, rows.shape[0], length):
         block = rows[start : start + length]
         ahead = rows[start + length : start + 2 * length]
         n = block.shape[0]
-        _logits(A, block, ahead, u, s, Z, logits[start : start + n])
+        product(A, block, ahead, u, s, Z, logits[start : start + n])
         softmax(Z, P, m, total)
         loss += log_loss(Z, y, block, n, m, total)
         residual(P, total, y, block, n, weight, Z, False)
         backward(A, block, Z, partial, ahead, False)
         pending += n
         if pending >= SAMPLES_PER_SUM:
-            _collect(partial, G)
+            collect(partial, G)
             pending = 0
-    _collect(partial, G)
+    collect(partial, G)
     return loss
 
 
@@ -124,7 +125,7 @@ def add_past_gradient(A, y, rows, weights, logits, keep, index, shift, again, u,
     computed anew where `again` says so. `partial` is scratch and zero before and after.
     """
     n_classes = u.shape[0]
-    length = block_length(A.shape[1], u.itemsize)
+    length = block_length(A.shape[1], u.itemsize, u.shape[0])
     Z = np.zeros((n_classes, length), u.dtype)
     P = np.empty((n_classes, length), u.dtype)
     m = np.empty(length, u.dtype)
@@ -135,27 +136,27 @@ def add_past_gradient(A, y, rows, weights, logits, keep, index, shift, again, u,
         ahead = rows[start + length : start + 2 * length]
         n = block.shape[0]
         if again:
-            _logits(A, block, ahead, u, s, Z, logits[start : start + n])
+            product(A, block, ahead, u, s, Z, logits[start : start + n])
         else:
-            _moved(A, block, keep, index, shift, Z, logits[start : start + n])
+            follow(A, block, keep, index, shift, Z, logits[start : start + n])
         softmax(Z, P, m, total)
-        _weighted_residual(P, total, y, block, weights[start : start + n], Z)
+        weighted_residual(P, total, y, block, weights[start : start + n], Z)
         backward(A, block, Z, partial, ahead, not again)
         pending += n
         if pending >= SAMPLES_PER_SUM:
-            _collect(partial, G)
+            collect(partial, G)
             pending = 0
-    _collect(partial, G)
+    collect(partial, G)
 
 
 @kernel()
 def move_logits(A, rows, keep, index, shift, logits):
     """Logits ← keep * logits + shift A[rows, index], as `add_past_gradient` moves them."""
-    length = block_length(A.shape[1], logits.itemsize)
+    length = block_length(A.shape[1], logits.itemsize, logits.shape[1])
     Z = np.empty((logits.shape[1], length), logits.dtype)
     for start in range(0, rows.shape[0], length):
         block = rows[start : start + length]
-        _moved(A, block, keep, index, shift, Z, logits[start : start + block.shape[0]])
+        follow(A, block, keep, index, shift, Z, logits[start : start + block.shape[0]])
 
 
 @kernel()

@@ -1,16 +1,18 @@
 """Softmax-logistic loss and gradients in one pass over a batch.
 
 A block of samples is passed forward, through the softmax and backward while it is in the
-cache. Notation: u is the unscaled iterate, x = s u; A the features, y the labels.
+cache. Notation: u is the unscaled iterate, x = s u; A the features, floats or bytes (see
+`_features`), y the labels.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from ._features import ahead_of, block_features, block_space, n_features
 from ._jit import kernel
 from ._tiles import GROUP
-from .products import backward, forward, padded
+from .products import backward, forward, forward_alone, padded
 from .softmax import log_loss, residual, softmax
 from .sparse import few, sparse_forward, support
 
@@ -22,9 +24,16 @@ BLOCK_BYTES = 196608
 LONGEST_BLOCK = 64
 
 
+#: Parameters of more than so many bytes are not passed over for a few samples, unless there are so
+#: few classes that it is cheaper than reading the samples twice.
+LARGE_BYTES, FEW_CLASSES = 1 << 20, 8
+
+
 @kernel()
-def block_length(d, itemsize):
+def block_length(d, itemsize, n_classes):
     """Samples per block: a multiple of the group, from 8 to 64."""
+    if n_classes >= FEW_CLASSES and n_classes * d * itemsize > LARGE_BYTES:
+        return LONGEST_BLOCK
     fitting = BLOCK_BYTES // (d * itemsize) // GROUP * GROUP
     return min(LONGEST_BLOCK, max(8, fitting))
 
@@ -33,7 +42,8 @@ def block_length(d, itemsize):
 def sample_losses(A, y, rows, u, s, out):
     """out[k] = log Σ_c exp(z_c) - z_y for z = s u A[rows[k]]."""
     n_classes = u.shape[0]
-    length = block_length(A.shape[1], u.itemsize)
+    length = block_length(n_features(A), u.itemsize, n_classes)
+    space = block_space(A, length, u)
     Z = np.zeros((n_classes, length), u.dtype)
     P = np.empty((n_classes, length), u.dtype)
     m = np.empty(length, u.dtype)
@@ -44,7 +54,8 @@ def sample_losses(A, y, rows, u, s, out):
         ahead = rows[start + length : start + 2 * length]
         n = block.shape[0]
         width = padded(n)
-        forward(A, block, u, Z, ahead)
+        features, at = block_features(A, block, ahead, space)
+        forward_alone(features, at, u, Z, ahead_of(A, ahead))
         for c in range(n_classes):
             for i in range(width):
                 Z[c, i] *= scale
@@ -71,11 +82,13 @@ def recursive_gradient(
     """
     n_classes = u.shape[0]
     real = u.dtype.type
-    length = block_length(A.shape[1], u.itemsize)
-    places = np.empty((n_classes, A.shape[1] + 1), np.uintp)
+    d = n_features(A)
+    length = block_length(d, u.itemsize, n_classes)
+    space = block_space(A, length, u)
+    places = np.empty((n_classes, d + 1), np.uintp)
     counts = np.empty(n_classes, np.intp)
-    support(u, A.shape[1], places, counts)
-    sparse = few(counts.sum(), u, A.shape[1])
+    support(u, d, places, counts)
+    sparse = few(counts.sum(), u, d)
     Z = np.zeros((n_classes, length), u.dtype)
     P = np.empty((n_classes, length), u.dtype)
     R = np.empty((n_classes, length), u.dtype)
@@ -91,10 +104,11 @@ def recursive_gradient(
         following = rows[start + length : start + 2 * length]
         ahead = following if following.shape[0] > 0 else upcoming
         n = block.shape[0]
+        features, at = block_features(A, block, ahead, space)
         if sparse:
-            sparse_forward(A, block, u, places, counts, Z)
+            sparse_forward(features, at, u, places, counts, Z)
         else:
-            forward(A, block, u, Z, ahead)
+            forward(features, at, u, Z, ahead_of(A, ahead))
         for c in range(n_classes):
             for i in range(length):
                 Z[c, i] *= scale
@@ -106,12 +120,12 @@ def recursive_gradient(
                 for c in range(n_classes):
                     j, moved = index[c], real(step[c])
                     for i in range(n):
-                        Z[c, i] = (Z[c, i] - moved * A[block[i], j]) * back
+                        Z[c, i] = (Z[c, i] - moved * features[at[i], j]) * back
             else:
-                forward(A, block, u_previous, Z, ahead[:0])
+                forward(features, at, u_previous, Z, ahead[:0])
             softmax(Z, P, m, total)
             residual(P, total, y, block, n, -beta, R, True)
-        backward(A, block, R, G, ahead, sparse)
+        backward(features, at, R, G, ahead_of(A, ahead), sparse)
     return loss
 
 

@@ -106,7 +106,7 @@ def _sum(a):
 
 
 @kernel()
-def _upper(Z, tail, code, zeros, e, H, Z2):
+def upper(Z, tail, code, zeros, e, H, Z2):
     """H = activation(Z + b1) and the logits Z2 = W2 H + b2."""
     m, n_classes = Z.shape[0], Z2.shape[0]
     for j in range(m):
@@ -121,7 +121,7 @@ def _upper(Z, tail, code, zeros, e, H, Z2):
 
 
 @kernel()
-def _back(R, H, tail, code, scratch, D, gradient):
+def backpropagate(R, H, tail, code, scratch, D, gradient):
     """D += derivative by the hidden layer's inputs, gradient += that by the tail.
 
     R is the derivative by the logits, zero in the padded columns.
@@ -159,7 +159,7 @@ def recursive_gradient(
     n_classes = n_outputs(m, tail)
     real = u.dtype.type
     nothing = real(0.0)
-    length = min(block_length(A.shape[1], u.itemsize), padded(rows.shape[0]))
+    length = min(block_length(A.shape[1], u.itemsize, u.shape[0]), padded(rows.shape[0]))
     Z = np.empty((m, length), u.dtype)
     H = np.empty((m, length), u.dtype)
     D = np.empty((m, length), u.dtype)
@@ -189,11 +189,11 @@ def recursive_gradient(
                 z[i] *= scale
             for i in range(length):
                 d[i] = nothing
-        _upper(Z, tail, code, zeros, e, H, Z2)
+        upper(Z, tail, code, zeros, e, H, Z2)
         softmax(Z2, P, largest, total)
         loss += log_loss(Z2, y, block, n, largest, total)
         residual(P, total, y, block, n, alpha, Z2, False)
-        _back(Z2, H, tail, code, e, D, gradient)
+        backpropagate(Z2, H, tail, code, e, D, gradient)
         if previous != NO_PREVIOUS:
             if previous == ONE_VERTEX_BACK:
                 for j in range(m):
@@ -203,10 +203,10 @@ def recursive_gradient(
                         z[i] = (z[i] - shift * A[block[i], column]) * back
             else:
                 forward(A, block, u_previous, Z, ahead[:0])
-            _upper(Z, tail_previous, code, zeros, e, H, Z2)
+            upper(Z, tail_previous, code, zeros, e, H, Z2)
             softmax(Z2, P, largest, total)
             residual(P, total, y, block, n, -beta, Z2, False)
-            _back(Z2, H, tail_previous, code, e, D, gradient)
+            backpropagate(Z2, H, tail_previous, code, e, D, gradient)
         backward(A, block, D, G, ahead, False)
     return loss
 
@@ -226,7 +226,7 @@ def sample_losses(A, y, rows, W1, tail, code, out):
     """out[k] = log Σ_c exp(z_c) - z_y for the logits z of sample rows[k]."""
     m = W1.shape[0]
     n_classes = n_outputs(m, tail)
-    length = min(block_length(A.shape[1], W1.itemsize), padded(rows.shape[0]))
+    length = min(block_length(A.shape[1], W1.itemsize, m), padded(rows.shape[0]))
     Z = np.empty((m, length), W1.dtype)
     H = np.empty((m, length), W1.dtype)
     Z2 = np.empty((n_classes, length), W1.dtype)
@@ -238,7 +238,7 @@ def sample_losses(A, y, rows, W1, tail, code, out):
     for start in range(0, rows.shape[0], length):
         block = rows[start : start + length]
         forward(A, block, W1, Z, rows[start + length : start + 2 * length])
-        _upper(Z, tail, code, zeros, e, H, Z2)
+        upper(Z, tail, code, zeros, e, H, Z2)
         softmax(Z2, P, largest, total)
         for i in range(block.shape[0]):
             spread = np.float64(largest[i]) - np.float64(Z2[y[block[i]], i])
@@ -285,14 +285,19 @@ def tail_lmo(g, m, radii, keys, random, index, value):
 
 
 @kernel()
-def tail_step(tails, index, value, eta):
-    """Add the present tail to the sum, keep it as the previous one, and step to the vertex."""
-    real = tails.dtype.type
+def copy_tail(tail, out):
+    """Write a tail to `out`."""
+    for i in range(out.shape[0]):
+        out[i] = tail[i]
+
+
+@kernel()
+def tail_step(now, total, index, value, eta):
+    """Add the present tail to the sum, and step to the vertex."""
+    real = now.dtype.type
     keep = real(1.0 - eta)
-    now, before, total = tails[NOW], tails[BEFORE], tails[SUM]
     for i in range(now.shape[0]):
         total[i] += now[i]
-        before[i] = now[i]
         now[i] = keep * now[i]
     for k in range(index.shape[0]):
         now[index[k]] += real(eta * value[k])
@@ -355,7 +360,8 @@ def momentum_rounds(
             u, total, previous, scalars[SCALE], scalars[WEIGHT] + scalars[SCALE], index, value,
             eta[t],
         )  # fmt: skip
-        tail_step(tails, tail_index, tail_value, eta[t])
+        copy_tail(tails[NOW], tails[BEFORE])
+        tail_step(tails[NOW], tails[SUM], tail_index, tail_value, eta[t])
         scalars[LAST_STEP] = eta[t]
         scalars[PARITY] = 1 - parity
     return losses.shape[0]

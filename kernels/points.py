@@ -6,7 +6,7 @@ import numpy as np
 
 from ._jit import kernel
 from .logistic import block_length
-from .products import forward
+from .products import forward_alone
 from .softmax import log_loss, softmax
 from .sparse import few, sparse_forward, support
 
@@ -15,7 +15,7 @@ from .sparse import few, sparse_forward, support
 def batch_loss(A, y, rows, x):
     """Sum over a batch of the losses at x, a mean of a few vertices."""
     n_classes, d = x.shape[0], A.shape[1]
-    length = block_length(d, x.itemsize)
+    length = block_length(d, x.itemsize, n_classes)
     Z = np.zeros((n_classes, length), x.dtype)
     P = np.empty((n_classes, length), x.dtype)
     m = np.empty(length, x.dtype)
@@ -30,7 +30,7 @@ def batch_loss(A, y, rows, x):
         if sparse:
             sparse_forward(A, block, x, places, counts, Z)
         else:
-            forward(A, block, x, Z, rows[start + length : start + 2 * length])
+            forward_alone(A, block, x, Z, rows[start + length : start + 2 * length])
         softmax(Z, P, m, total)
         loss += log_loss(Z, y, block, block.shape[0], m, total)
     return loss

@@ -13,7 +13,7 @@ SCALE, WEIGHT, PARITY = 0, 1, 2
 
 
 @kernel(fastmath=REASSOCIATE)
-def _pull(g, new, reduction, u, scale, start, strength, direction):
+def pull(g, new, reduction, u, scale, start, strength, direction):
     """New ← g + reduction new, direction = new + strength (scale u - start), one row."""
     for j in range(g.shape[0]):
         new[j] = g[j] + reduction * new[j]
@@ -50,7 +50,7 @@ def regularised_rounds(
         if not np.isfinite(loss):
             return t
         for c in range(n_classes):
-            _pull(
+            pull(
                 g[c], new[c], real(reduction), u[c], real(scalars[SCALE]), start[c],
                 real(strength[t]), direction,
             )  # fmt: skip

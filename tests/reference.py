@@ -687,24 +687,29 @@ def morgfw_directions(
     momentum: Schedule,
     rows: Callable[[int], Array] | None,
     reduction: str = "mean",
+    *,
+    literally: bool = False,
 ) -> list[Array]:
     """Algorithm 2, lines 8-14: the recursive estimator along the inner points.
 
     ``rows(k)`` gives the positions of sub-batch k; None means the whole batch in every inner step,
-    where the estimator is the exact gradient and is replaced by it, as the paper allows.
-    With sub-batches: four products of b rows for each k > 1.
+    where the estimator is the exact gradient and is replaced by it, as the paper allows, unless
+    line 13 is to be taken ``literally``. With sub-batches or then: four products for each k > 1.
     """
+
+    def at(x: Array, picked: Array | None) -> Array:
+        if picked is None:
+            return gradient(x, A, y, reduction)
+        return sub_batch_gradient(x, A, y, picked, reduction)
+
     ds: list[Array] = []
     for k, x in enumerate(points[:-1], start=1):  # 8: for k = 1, ..., K
-        if rows is None:
-            ds.append(gradient(x, A, y, reduction))
-            continue
-        picked = rows(k)  # 9: sample xi^(k)
-        g = sub_batch_gradient(x, A, y, picked, reduction)
-        if k == 1:  # 10: if k = 1
+        picked = None if rows is None else rows(k)  # 9: sample xi^(k)
+        g = at(x, picked)
+        if k == 1 or (rows is None and not literally):  # 10: if k = 1
             ds.append(g)  # 11: d^(1) <- grad F_t(x^(1), xi^(1))
         else:  # 12: else
-            g_prev = sub_batch_gradient(points[k - 2], A, y, picked, reduction)
+            g_prev = at(points[k - 2], picked)
             rho = value_at(momentum, k)
             ds.append(g + (1.0 - rho) * (ds[-1] - g_prev))  # 13: the recursive estimator
     return ds

@@ -672,6 +672,8 @@ def test_warmup_leaves_nothing_for_runs_to_compile(tmp_path, blobs, capsys):
                 options = ["--setting", setting, "--dtype", dtype, "--sub-batch-size", rows]
                 methods = ",".join(method.name for method in METHODS)
                 assert main([*arguments, *options, "--methods", methods]) == 0
+    for dtype in ("float64", "float32"):
+        assert main([*arguments, "--problem", "network", "--hidden", "3", "--dtype", dtype]) == 0
     assert cache_state().variants == before.variants
 
 

@@ -8,12 +8,19 @@ import pytest
 import fastfw as fw
 from fastfw import cli
 from fastfw.experiments import compare_network, format_network_table
-from fastfw.experiments.network import CONSTANTS, NETWORK_METHODS, _affordable
+from fastfw.experiments.network import (
+    CONSTANTS,
+    NETWORK_METHODS,
+    NetworkComparison,
+    NetworkRun,
+    _affordable,
+)
 from fastfw.experiments.network_report import (
     network_figure,
     write_network_summary,
     write_trace_csv,
 )
+from fastfw.traces import Trace
 from network_cases import make_data
 
 SMALL = {"hidden": 3, "rounds": 12, "batch_size": 4, "trials": 2, "checkpoints": 4}
@@ -44,13 +51,38 @@ def test_all_methods_do_equal_work():
     assert work["ofw"] == work["oaw"] == 4 * 29 * 30 // 2
     for name in ("svrf", "spiderfw"):
         assert 1600 - 2 * CONSTANTS["mnist"][name][2] < work[name] <= 1600
-    assert calls[-1][1] == 7
+    assert [call[:2] for call in calls] == [(i, 7) for i in range(7)]
     starts = {run.traces[0].losses[0] for run in result.runs}
     assert len(starts) == 1  # all begin at the same point
     for run in result.runs:
         assert run.traces[0].rounds[-1] == run.rounds + 1
         assert result.suboptimality(run)[0] >= 0.0
         assert run.seconds.shape == (1,)
+
+
+def traced(seconds, losses):
+    losses = np.array(losses)
+    return Trace(np.arange(1, 4), np.array(seconds), losses, None, None, losses / 10, None)
+
+
+def test_methods_are_compared_at_the_time_that_all_have_reached():
+    one = [traced([0.0, 1.0, 2.0], [9.0, 5.0, 1.0]), traced([0.0, 3.0, 4.0], [9.0, 7.0, 3.0])]
+    other = [traced([0.0, 1.0, 9.0], [9.0, 4.0, 2.0]), traced([0.0, 1.0, 9.0], [9.0, 6.0, 2.0])]
+    runs = [
+        NetworkRun(name, name, 2, 10, np.ones(2), tuple(traces))
+        for name, traces in (("slow", other), ("fast", one))
+    ]
+    result = NetworkComparison("data", 1, 1, 2, 0, 1.0, tuple(runs))
+    slow, fast = result.runs
+    assert fast.times.tolist() == [0.0, 2.0, 3.0]  # medians
+    assert result.common_time == 3.0
+    assert fast.at(3.0, "losses").tolist() == [1.0, 3.0]
+    assert fast.at(2.5, "losses").tolist() == [3.0, 5.0]
+    assert np.abs(slow.at(3.0, "losses") - [3.5, 5.0]).max() <= 1e-14
+    assert np.isnan(slow.at(3.0, "test_accuracies")).all()
+    row = format_network_table(result).splitlines()[-3]
+    # 1 - 3.5 and 3 - 5: mean -2.25, standard error 0.25
+    assert row.split() == ["fast", "2.0000", "-2.2500", "0.2500", "0.200", "nan"]
 
 
 def test_trials_are_plain_runs():
@@ -85,6 +117,8 @@ def test_files(tmp_path):
     summary = rows_of(tmp_path / "summary.csv")
     assert [row["method"] for row in summary] == ["osfw", "svrf"]
     assert float(summary[1]["loss"]) == result.runs[1].last("losses").mean()
+    assert float(summary[0]["loss_above_first_at_common_time"]) == 0.0
+    assert float(summary[1]["common_time"]) == result.common_time
     assert "SVRF" in format_network_table(result)
     figure = network_figure(result)
     assert [len(axes.lines) for axes in figure.axes] == [2, 2, 0]

@@ -17,7 +17,7 @@ from network_cases import (
     make_problem,
     make_stream,
 )
-from sizes import quiet, sized
+from sizes import about_compiling, quiet, sized
 
 EPS = np.finfo(np.float64).eps
 ACTIVATIONS = ["sigmoid", "tanh", "relu"]
@@ -46,12 +46,15 @@ every_learner = pytest.mark.parametrize("name", LEARNERS)
 engines = pytest.mark.parametrize("engine", ENGINES)
 
 
+def options_of(name):
+    _, _, options, constant = LEARNERS[name]
+    return {**options, **({"eta": constant["value"]} if constant else {})}
+
+
 def make(name, engine="fused", *, shape=SHAPE, activation="sigmoid", reduction="mean", **changes):
-    kind, _, options, constant = LEARNERS[name]
-    options = {**options, **({"eta": constant["value"]} if constant else {})}
     problem, M = make_problem(shape, activation, reduction)
-    options = {"start": inside(shape), **options, **changes}
-    return kind(problem, M, engine=engine, **options)
+    options = {"start": inside(shape), **options_of(name), **changes}
+    return LEARNERS[name][0](problem, M, engine=engine, **options)
 
 
 def reference_run(name, stream, *, shape=SHAPE, activation="sigmoid", reduction="mean", start=None):
@@ -223,13 +226,13 @@ def test_sum_of_losses(name, engine):
     assert np.abs(result.losses - run.losses).max() <= 1e-10
 
 
-@pytest.mark.parametrize("name", ["ORGFW", "ORGFW, rough", "OSFW"])
+@every_learner
 @pytest.mark.parametrize(
     ("shape", "B"), [((1, 1, 3), 1), ((16, 5, 11), 67), ((1024, 3, 4), 6), ((2051, 7, 3), 9)]
 )
 def test_engines_agree_in_other_shapes(name, shape, B):
     shape = rn.Shape(*shape)
-    T = sized(40, 4)
+    T = sized(20 if name in ("OFW", "OAW") else 40, 4)
     stream = make_stream(shape, rounds=T, batch_size=B)
     one, other = (make(name, engine, shape=shape).run(stream) for engine in ENGINES)
     assert np.abs(one.decision - other.decision).max() <= 1e-11
@@ -239,7 +242,8 @@ def test_engines_agree_in_other_shapes(name, shape, B):
 
 def test_which_engine():
     problem, M = make_problem()
-    fused = {kind: kind(problem, M).engine for kind in (fw.ORGFW, fw.OSFW)}
+    kinds = (fw.ORGFW, fw.OSFW, fw.RegularizedOFW, fw.OFW, fw.OAW, fw.SVRF, fw.SpiderFW)
+    fused = {kind: kind(problem, M).engine for kind in kinds}
     assert set(fused.values()) == {"fused"}
     others = [
         fw.ProductSet(list(M.sets.values())[::-1]),
@@ -268,11 +272,12 @@ def test_every_decision_is_feasible_in_every_block(name, engine):
         assert learner.set.contains(x)
 
 
-@pytest.mark.parametrize("name", ["ORGFW", "ORGFW, rough", "OSFW"])
-def test_rounds_one_by_one_are_a_run(name):
-    """And so is a run in two parts, saved and loaded in between: the same bits."""
+@every_learner
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rounds_one_by_one_are_a_run(name, dtype):
+    """The same bits, though OFW and OAW keep row numbers in one case and features in the other."""
     T = sized(60, 12)
-    stream = make_stream(rounds=T)
+    stream = make_stream(rounds=T, dtype=dtype)
     whole = make(name)
     result = whole.run(stream)
     single = make(name)
@@ -300,24 +305,149 @@ def test_saved_learners_go_on(name, engine, tmp_path):
     assert other.average.tobytes() == whole.average.tobytes()
 
 
-def test_saved_states_are_checked(tmp_path):
-    learner = make("OSFW")
+DAMAGE = {
+    "OSFW": [
+        ("index", lambda a: a + 6),
+        ("tail", lambda a: a * 100),
+        ("tail", lambda a: a[1:]),
+        ("scalars", lambda a: a + 1),
+    ],
+    "RegularizedOFW": [
+        ("tails", lambda a: a * 100),
+        ("tail_gradients", lambda a: a[1:]),
+        ("tail_gradients", lambda a: a * np.nan),
+        ("constant", lambda a: -a),
+    ],
+    "OFW": [
+        ("tails", lambda a: a * 100),
+        ("logits", lambda a: a[:, 1:]),
+        ("labels", lambda a: a + SHAPE.n_classes),
+        ("numbers", lambda a: a[::-1]),
+    ],
+    "OAW": [
+        ("vertices", lambda a: a + SHAPE.d),
+        ("vertices", lambda a: a[:, :-1]),
+        ("weights", lambda a: a * 2),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_saved_states_are_checked(name, tmp_path):
+    learner = make(name)
     learner.run(make_stream(rounds=3))
     learner.save(tmp_path / "a.npz")
     with np.load(tmp_path / "a.npz") as file:
         arrays = dict(file)
-    for name, value in [
-        ("state.index", arrays["state.index"] + 6),
-        ("state.tail", arrays["state.tail"] * 100),
-        ("state.tail", arrays["state.tail"][1:]),
-        ("state.scalars", arrays["state.scalars"] + 1),
-    ]:
-        np.savez(tmp_path / "b.npz", **{**arrays, name: value})
-        with pytest.raises(ValueError, match="not a saved OSFW"):
-            fw.OSFW.load(tmp_path / "b.npz")
+    for part, damage in DAMAGE[name]:
+        changed = damage(arrays[f"state.{part}"])
+        np.savez(tmp_path / "b.npz", **{**arrays, f"state.{part}": changed})
+        with pytest.raises(ValueError, match=f"not a saved {name}"):
+            type(learner).load(tmp_path / "b.npz")
 
 
-@pytest.mark.parametrize("name", ["ORGFW", "OSFW"])
+def test_places_of_vertices_are_those_of_their_balls(tmp_path):
+    """A vertex of the tail may not have its entry in another ball of the tail."""
+    learner = make("OAW")
+    learner.run(make_stream(rounds=3))
+    learner.save(tmp_path / "a.npz")
+    with np.load(tmp_path / "a.npz") as file:
+        arrays = dict(file)
+    m, d, n_classes = SHAPE.m, SHAPE.d, SHAPE.n_classes
+    first = [0] * m + [m * k for k in range(n_classes + 2)]
+    end = [d] * m + [m * (k + 1) for k in range(n_classes + 1)] + [m * (n_classes + 1) + n_classes]
+    for ball, (low, high) in enumerate(zip(first, end, strict=True)):
+        for place in (low - 1, high):
+            for code in (place, ~place):
+                vertices = arrays["state.vertices"].copy()
+                vertices[0, ball] = code
+                fine = low == 0 and place == -1  # -1 is the code of 0 with the other sign
+                if fine:
+                    continue
+                np.savez(tmp_path / "b.npz", **{**arrays, "state.vertices": vertices})
+                with pytest.raises(ValueError, match="out of range"):
+                    fw.OAW.load(tmp_path / "b.npz")
+
+
+@pytest.mark.parametrize("name", ["ORGFW", "RegularizedOFW", "OFW", "OAW"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_random_ties_are_those_of_oracle_calls(name, dtype):
+    """From zeros, where hidden units and rows of W2 are full of equal entries."""
+    problem, _ = make_problem()
+    M = problem.l1_balls(WEIGHT_RADIUS, BIAS_RADIUS, ties="random", seed=4)
+    first = problem.l1_balls(WEIGHT_RADIUS, BIAS_RADIUS)
+    points = []
+    for balls, engine in ((M, "fused"), (M, "steps"), (first, "fused")):
+        options = options_of(name)
+        kind = LEARNERS[name][0]
+        learner = kind(problem, balls, start=np.zeros(problem.shape), engine=engine, **options)
+        assert learner.engine == engine
+        points.append(learner.run(make_stream(rounds=1, dtype=dtype)).decision)
+    eps = np.finfo(dtype).eps
+    assert np.abs(points[0] - points[1]).max() <= 4 * eps * WEIGHT_RADIUS
+    assert np.abs(points[0] - points[2]).max() > 0.1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_regularised_constant_is_the_theorys(engine, reduction):
+    """D/(2 G), G the norm of the first gradient."""
+    stream = make_stream(rounds=12)
+    learner = make("RegularizedOFW", engine, reduction=reduction, eta=None)
+    run = learner.run(stream)
+    first = next(iter(stream))
+    gradient = learner.problem.gradient(inside(), first)
+    assert learner.eta == pytest.approx(learner.set.diameter / (2 * np.linalg.norm(gradient)))
+    same = make("RegularizedOFW", engine, reduction=reduction, eta=learner.eta).run(stream)
+    assert same.decision.tobytes() == run.decision.tobytes()
+
+
+@engines
+def test_away_steps(engine):
+    """OAW goes away from vertices of all blocks together, and drops some."""
+    T = 60
+    learner = make("OAW", engine, step=lambda t: 0.1)
+    stream = make_stream(rounds=T, batch_size=3)
+    result = learner.run(stream)
+    batches = [(b.X, b.y) for b in stream]
+    run = rn.methods(SHAPE).oaw(inside(), batches, RADII, step=lambda t: 0.1)
+    assert set(run.kinds) == {"frank-wolfe", "away", "drop"}
+    assert int(learner._engine.arrays()["steps"]) == run.kinds.count("frank-wolfe")
+    assert np.abs(result.decision - run.iterates[-1]).max() <= 1e-10
+
+
+@about_compiling
+@pytest.mark.parametrize("name", ["OFW", "OAW"])
+def test_outputs_of_the_first_layer_do_not_drift(name, monkeypatch):
+    """They are computed anew once rounding may have grown: the iterates stay the reference's."""
+    from fastfw.learners import _history
+
+    monkeypatch.setattr(_history, "_LARGEST_DRIFT", 3.0)
+    stream = make_stream(rounds=25)
+    result = make(name).run(stream)
+    assert np.abs(result.decision - reference_run(name, stream).iterates[-1]).max() <= 1e-11
+
+
+@about_compiling
+@every_learner
+def test_no_compilation_after_the_first_rounds(name):
+    from fastfw.kernels import _jit
+
+    def signatures():
+        return {key: len(kernel.signatures) for key, kernel in _jit.dispatchers.items()}
+
+    learner = make(name)
+    batches = list(make_stream(rounds=12))
+    learner.run(make_stream(rounds=3))
+    learner.observe((batches[0].X, batches[0].y))
+    before = signatures()
+    for batch in batches[3:]:
+        learner.observe((np.asfortranarray(batch.X), batch.y.tolist()))
+    learner.run(make_stream(rounds=3, seed=5))
+    assert signatures() == before
+
+
+@every_learner
 @engines
 def test_bad_rounds_change_nothing(name, engine):
     X, y = make_data()
@@ -345,7 +475,7 @@ def test_bad_rounds_change_nothing(name, engine):
     learner.observe((X[:5], y[:5]))
 
 
-@pytest.mark.parametrize("name", ["ORGFW", "OSFW"])
+@pytest.mark.parametrize("name", ["ORGFW", "OSFW", "RegularizedOFW", "OFW", "OAW"])
 def test_float32_rounds_follow_float64(name):
     T = 12
     one = make(name).run(make_stream(rounds=T, dtype=np.float32), checkpoints=range(1, T + 2))

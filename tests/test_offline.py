@@ -167,6 +167,149 @@ def test_same_bits_however_it_is_cut(name, kind):
     assert other.decision.tobytes() not in done
 
 
+def parts(method, X, y, ends, path=None, **options):
+    """Fit to each of the ends in turn, saved and loaded in between where there is a path."""
+    results = []
+    for end in ends:
+        results.append(method.fit(X, y, iterations=end, resume=True))
+        if path is not None:
+            method.save(path)
+            method = type(method).load(path, **options)
+    return method, results
+
+
+@methods
+@engines
+@problems
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_fits_go_on_from_a_file_with_the_same_bits(name, engine, kind, dtype, tmp_path):
+    """Wherever they were cut: at an epoch's start, within it, before the first iteration."""
+    problem, M, start, *_ = setting(kind)
+    X, y = make_data(dtype=dtype)
+    method = METHODS[name][0](problem, M, **STEP, start=start, seed=(1, 2), engine=engine)
+    whole = method.fit(X, y, iterations=20, checkpoints=range(1, 22))
+    fresh = METHODS[name][0](problem, M, **STEP, start=start, seed=(1, 2), engine=engine)
+    path = tmp_path / "fit.npz"
+    fresh.save(path)
+    other = type(fresh).load(path)
+    assert np.array_equal(other.play(), fresh.play())
+    other, results = parts(other, X, y, [3, 8, 9, 16, 17, 20], path)
+    assert (other.engine, other.t, repr(other)) == (engine, 21, repr(method))
+    assert np.concatenate([r.losses for r in results]).tobytes() == whole.losses.tobytes()
+    assert other.play().tobytes() == whole.decision.tobytes()
+    assert other.play().dtype == dtype
+    assert other.average.tobytes() == whole.average.tobytes()
+    assert sum(r.gradient_evaluations for r in results) == whole.gradient_evaluations
+    assert sum(r.lmo_calls for r in results) == 20
+    again = tmp_path / "again.npz"
+    other.save(again)
+    assert again.read_bytes() == path.read_bytes()
+    # and without a file, over the data as a Dataset, with points kept on the way
+    method = METHODS[name][0](problem, M, **STEP, start=start, seed=(1, 2), engine=engine)
+    method.fit(X, y, iterations=9)
+    rest = method.fit(fw.Dataset(X, y), iterations=20, checkpoints=[10, 13, 21], resume=True)
+    assert rest.decisions.tobytes() == whole.decisions[[9, 12, 20]].tobytes()
+    assert rest.checkpoint_seconds[0] == rest.checkpoint_evaluations[0] == 0
+    assert len(rest.losses) == len(rest.seconds) == 11
+
+
+def test_schedules_and_options_are_saved(tmp_path):
+    problem, M, start, *_ = setting("network")
+    X, y = make_data()
+    path = tmp_path / "fit.npz"
+    luo = fw.SVRF(problem, M, schedule="hazan-luo", start=start)
+    whole = luo.fit(X, y, iterations=6)
+    other, _ = parts(fw.SVRF(problem, M, schedule="hazan-luo", start=start), X, y, [5, 6], path)
+    assert other.play().tobytes() == whole.decision.tobytes()
+    power = fw.SpiderFW(problem, M, fw.power_schedule(0.5, 0.5), start=start)
+    whole = power.fit(X, y, iterations=12)
+    method = fw.SpiderFW(problem, M, fw.power_schedule(0.5, 0.5), start=start)
+    other, _ = parts(method, X, y, [5, 12], path)
+    assert other.play().tobytes() == whole.decision.tobytes()
+
+    def own(t):
+        return 0.5 / t
+
+    method = fw.SpiderFW(problem, M, own, start=start)
+    other, _ = parts(method, X, y, [5, 12], path, step=own)
+    whole = fw.SpiderFW(problem, M, own, start=start).fit(X, y, iterations=12)
+    assert other.play().tobytes() == whole.decision.tobytes()
+    with pytest.raises(ValueError, match="step is a callable, which is not saved"):
+        fw.SpiderFW.load(path)
+    with pytest.raises(ValueError, match="not a saved SVRF: it holds a learner of 'SpiderFW'"):
+        fw.SVRF.load(path, step=own)
+    with pytest.raises(ValueError, match="not a saved ORGFW"):
+        fw.ORGFW.load(path, step=own)
+
+
+@methods
+@engines
+@problems
+def test_saved_states_are_checked(name, engine, kind, tmp_path):
+    problem, M, start, *_ = setting(kind)
+    X, y = make_data()
+    method = METHODS[name][0](problem, M, **STEP, start=start, engine=engine)
+    method.fit(X, y, iterations=11)
+    path = tmp_path / "fit.npz"
+    method.save(path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    point = "state.u" if engine == "fused" else "state.x"
+    damaged = [{key: None} for key in arrays if key.startswith("state.")]
+    damaged += [
+        {point: arrays[point] * 100},
+        {point: arrays[point] * np.nan},
+        {point: arrays[point].astype("f4")},
+        {point: arrays[point][..., 1:]},
+        {"state.more": np.zeros(3)},
+        {"more": np.zeros(3)},
+        {"state.samples": np.array(0)},
+        {"state.samples": np.array([40])},
+        {"state.samples": np.array(40.0)},
+    ]
+    if engine == "fused":
+        scalars = arrays["state.scalars"]
+        damaged += [{"state.scalars": scalars + 1}, {"state.scalars": -scalars}]
+    for change in damaged:
+        changed = {k: v for k, v in {**arrays, **change}.items() if v is not None}
+        np.savez(tmp_path / "damaged.npz", **changed)
+        with pytest.raises(ValueError, match=f"not a saved {name}"):
+            type(method).load(tmp_path / "damaged.npz")
+
+
+@methods
+def test_what_cannot_be_resumed_changes_nothing(name):
+    problem, M, start, *_ = setting("softmax")
+    X, y = make_data()
+    method = METHODS[name][0](problem, M, **STEP, start=start)
+    method.fit(X, y, iterations=9)
+    before = method.play().tobytes(), method.average.tobytes(), method.t
+    with quiet(), pytest.raises(ValueError, match=r"X has 39 samples; the fit .* had 40"):
+        method.fit(X[1:], y[1:], iterations=12, resume=True)
+    with pytest.raises(ValueError, match="to resume at 10, it is 9"):
+        method.fit(X, y, iterations=9, resume=True)
+    with pytest.raises(ValueError, match="from 10 on"):
+        method.fit(X, y, iterations=12, checkpoints=[9], resume=True)
+    with quiet(), pytest.raises(FloatingPointError, match="iteration"):
+        method.fit(np.full_like(X, 1e308), y, iterations=30, resume=True)
+    assert (method.play().tobytes(), method.average.tobytes(), method.t) == before
+    wanted = METHODS[name][0](problem, M, **STEP, start=start).fit(X, y, iterations=20)
+    after = method.fit(X, y, iterations=20, resume=True)
+    assert after.decision.tobytes() == wanted.decision.tobytes()
+
+
+@methods
+def test_batches_one_by_one_are_refused(name):
+    problem, M, *_ = setting("network")
+    method = METHODS[name][0](problem, M)
+    X, y = make_data()
+    with pytest.raises(TypeError, match=rf"{name} .* cannot observe batches .*\.fit\(X, y"):
+        method.observe((X, y))
+    with pytest.raises(TypeError, match="cannot run batches"):
+        method.run(fw.iid_stream(X, y, batch_size=5, rounds=3, seed=0), checkpoints=[2])
+    assert method.t == 1
+
+
 @methods
 @engines
 @problems
@@ -208,7 +351,7 @@ class Distance:
 
 
 @methods
-def test_problems_of_ones_own(name):
+def test_problems_of_ones_own(name, tmp_path):
     X = np.random.default_rng(0).standard_normal((50, 2))
     method = METHODS[name][0](Distance(), fw.L1Ball(2, 1.0), 0.02, 10, 5)
     assert method.engine == "steps"
@@ -217,6 +360,12 @@ def test_problems_of_ones_own(name):
     assert np.abs(result.decision - X.mean(axis=0)).sum() <= 0.1
     same = method.fit(fw.Dataset(X, np.zeros(50, int)), iterations=300)
     assert np.array_equal(same.decision, result.decision)
+    half = METHODS[name][0](Distance(), fw.L1Ball(2, 1.0), 0.02, 10, 5)
+    half.fit(X, np.zeros(50), iterations=123)
+    half.save(tmp_path / "fit.npz")
+    loaded = type(half).load(tmp_path / "fit.npz", problem=Distance())
+    rest = loaded.fit(X, np.zeros(50), iterations=300, resume=True)
+    assert rest.decision.tobytes() == result.decision.tobytes()
     with pytest.raises(ValueError, match="equally long"):
         method.fit(X, np.zeros(3), iterations=2)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, repeat
 from typing import Any
 
@@ -186,7 +187,7 @@ def _numpy_meta(case: Case, learner: Any) -> numpy_side.Side:
         reference.power_schedule(*own["momentum"]), inner_steps=own["K"], scale=own["scale"],
         horizon=HORIZON, batch_size=s.batch_size, sub_batch_size=_sub_batch(case),
         directions={
-            "morgfw": reference.morgfw_directions,
+            "morgfw": partial(reference.morgfw_directions, literally="literal" in case.method),
             "metafw": reference.meta_frank_wolfe_directions,
         }[name],
         **draws,
@@ -207,6 +208,7 @@ LABELS = {
     "regularized-ofw": "RegularizedOFW",
     "morgfw sub-batch": "MORGFW K = 100, sub-batches",
     "morgfw whole-batch": "MORGFW K = 100, whole batches",
+    "morgfw whole-batch literal": "MORGFW K = 100, whole batches, line 13 literally",
     "metafw": "MetaFrankWolfe K = 1000, sub-batches",
     "ofw": "OFW round 100",
     "ofw once": "OFW round 100, no row twice",
@@ -230,6 +232,12 @@ CASES = (
     *(
         Case("morgfw whole-batch", shape, dtype, rounds=3, numpy_rounds=1, turns=9, checked=3)
         for shape, dtype in ((MNIST, "float64"), (MNIST, "float32"), (DENSE, "float64"))
+    ),
+    *(
+        Case(
+            "morgfw whole-batch literal", MNIST, dtype, rounds=3, numpy_rounds=1, turns=7, checked=3
+        )
+        for dtype in DTYPES
     ),
     Case("metafw", MNIST, "float64", rounds=3, numpy_rounds=1, turns=7, checked=3),
     *(Case("ofw", MNIST, dtype, **_AT_100) for dtype in DTYPES),

@@ -108,7 +108,7 @@ def measure(case: Any, turns: int | None, limits: tuple[float, float]) -> Result
 
 
 HEADER = (
-    f"{'case':<33} {'NumPy':>8} {'run':>8} {'observe':>8} {'NumPy/run':>10} {'NumPy/obs.':>10} "
+    f"{'case':<41} {'NumPy':>8} {'run':>8} {'observe':>8} {'NumPy/run':>10} {'NumPy/obs.':>10} "
     f"{'of quickest':>11} {'floor':>7} {'run/floor':>9}"
 )
 
@@ -118,7 +118,7 @@ def line(result: Result) -> str:
     r = result
     floor = "" if r.floor is None else f" {r.floor:7.3f} {r.quickest / r.floor:9.2f}"
     return (
-        f"{r.name:<33} {r.numpy:8.3f} {r.run:8.3f} {r.observe:8.3f} {r.ratio:10.1f} "
+        f"{r.name:<41} {r.numpy:8.3f} {r.run:8.3f} {r.observe:8.3f} {r.ratio:10.1f} "
         f"{r.ratio_observe:10.1f} {r.ratio_quickest:11.1f}{floor}"
     )
 

@@ -1,4 +1,4 @@
-"""Experiments: several methods, the same batches, one comparator.
+"""Experiments: several methods, the same batches, one comparator; the paper's figures; tuning.
 
 >>> from fastfw.experiments import compare, format_table
 >>> result = compare("fashion-mnist-4k", methods=["orgfw"], trials=2)  # doctest: +SKIP
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from fastfw.experiments.plots import regret_figure, write_regret_png
     from fastfw.experiments.presets import PRESETS
     from fastfw.experiments.report import format_table, write_regret_csv, write_summary_csv
+    from fastfw.experiments.reproduction import Reproduction, reproduce
+    from fastfw.experiments.tuning import GridSearch, format_grid, grid_search, write_grid_csv
 
 __all__ = [
     "METHODS",
@@ -22,14 +24,20 @@ __all__ = [
     "SETTINGS",
     "Comparator",
     "CompareResult",
+    "GridSearch",
     "Method",
     "MethodResult",
     "NetworkComparison",
+    "Reproduction",
     "compare",
     "compare_network",
+    "format_grid",
     "format_network_table",
     "format_table",
+    "grid_search",
     "regret_figure",
+    "reproduce",
+    "write_grid_csv",
     "write_regret_csv",
     "write_regret_png",
     "write_summary_csv",
@@ -50,6 +58,12 @@ _HOME = {
     "format_table": "report",
     "write_regret_csv": "report",
     "write_summary_csv": "report",
+    "Reproduction": "reproduction",
+    "reproduce": "reproduction",
+    "GridSearch": "tuning",
+    "format_grid": "tuning",
+    "grid_search": "tuning",
+    "write_grid_csv": "tuning",
     "regret_figure": "plots",
     "write_regret_png": "plots",
 }

@@ -27,7 +27,23 @@ from fastfw.schedules import PowerSchedule, Schedule, power_schedule
 from fastfw.sets import RowL1Ball
 from fastfw.streams import Dataset, IndexedStream, iid_stream, sorted_stream
 
-__all__ = ["Comparator", "CompareResult", "MethodResult", "Race", "compare", "prepare", "run"]
+__all__ = [
+    "Comparator",
+    "CompareResult",
+    "MethodResult",
+    "Race",
+    "check_scale",
+    "compare",
+    "constants_of",
+    "defaults",
+    "make_stream",
+    "played_rows",
+    "prepare",
+    "problem_and_ball",
+    "run",
+    "standard_error",
+    "take_data",
+]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -198,7 +214,7 @@ _DEFAULTS = {
 }
 
 
-def _defaults(name: str, setting: str, n_samples: int) -> _Defaults:
+def defaults(name: str, setting: str, n_samples: int) -> _Defaults:
     """Return the defaults for a data set; unknown data gets values that fit its size."""
     known = _DEFAULTS.get((name.casefold(), setting))
     if known is not None:
@@ -225,7 +241,7 @@ def standard_error(values: npt.ArrayLike) -> float:
     return float(sample.std(ddof=1) / math.sqrt(sample.size))
 
 
-def _take_data(data: Any, root: str | os.PathLike[str] | None) -> tuple[str, Dataset]:
+def take_data(data: Any, root: str | os.PathLike[str] | None) -> tuple[str, Dataset]:
     """Return a name for the data and the data itself, float64 or float32 features."""
     if isinstance(data, str | os.PathLike):
         loaded = load(data, root=root)
@@ -238,7 +254,7 @@ def _take_data(data: Any, root: str | os.PathLike[str] | None) -> tuple[str, Dat
     return "data", Dataset(X, y)
 
 
-def _check_scale(data: Dataset, radius: float) -> None:
+def check_scale(data: Dataset, radius: float) -> None:
     """Refuse logits so large that they, or what is computed from them, overflow."""
     largest = float(np.abs(data.X).max())
     limit = 1e100 if data.X.dtype == np.float64 else 1e15
@@ -250,7 +266,7 @@ def _check_scale(data: Dataset, radius: float) -> None:
         )
 
 
-def _make_stream(
+def make_stream(
     setting: str, data: Dataset, *, batch_size: int, rounds: int, seed: int
 ) -> IndexedStream:
     """Return the stream of one trial."""
@@ -341,15 +357,15 @@ def prepare(
     if radius is not None:
         _checks.positive_float(radius, "radius")
 
-    name, dataset = _take_data(data, root)
+    name, dataset = take_data(data, root)
     _checks.fewer_classes_than_rows(dataset.y)
     if dataset.n_classes < 2:
         raise ValueError("y: every label is 0; at least two classes (0, 1, ...) are wanted")
-    default = _defaults(name, setting, dataset.n_samples)
+    default = defaults(name, setting, dataset.n_samples)
     preset = default_preset(name, setting) if preset is None else preset
     options = tuple(
         {
-            **_constants(method, preset, step, momentum),
+            **constants_of(method, preset, step, momentum),
             "inner_steps": inner_steps,
             "sub_batch_size": sub_batch_size,
         }
@@ -359,8 +375,8 @@ def prepare(
     B = default.batch_size if batch_size is None else int(batch_size)
     r = default.radius if radius is None else float(radius)
     fast = dataset.astype(learning)
-    _check_scale(fast, r)
-    problem, ball = _problem_and_ball(dataset, r)
+    check_scale(fast, r)
+    problem, ball = problem_and_ball(dataset, r)
     try:
         results = tuple(
             _empty_result(
@@ -388,7 +404,7 @@ def prepare(
         methods=chosen,
         exact=dataset.astype(np.float64),
         fast=fast,
-        streams=[_make_stream(setting, fast, batch_size=B, rounds=T, seed=s) for s in seeds],
+        streams=[make_stream(setting, fast, batch_size=B, rounds=T, seed=s) for s in seeds],
         preset=preset,
         options=options,
         results=results,
@@ -423,10 +439,10 @@ def run(race: Race, *, progress: Progress | None = None) -> CompareResult:
             progress(done, race.steps, what)
 
     tell(0, "comparator")
-    problem, ball = _problem_and_ball(race.exact, race.radius)
+    problem, ball = problem_and_ball(race.exact, race.radius)
     played = race.exact
     if race.setting == "adversarial":
-        played = _played_rows(race.exact, race.streams[0])
+        played = played_rows(race.exact, race.streams[0])
     best = best_fixed_decision(problem, ball, played.X, played.y, tol=race.tol)
     initial = problem.loss(np.asarray(ball.start()), played)
 
@@ -439,7 +455,7 @@ def run(race: Race, *, progress: Progress | None = None) -> CompareResult:
                 tell(done, f"{method.label}, compiling")
                 # Compile, and touch the memory, before the clock runs.
                 few = min(race.rounds, 2)
-                warm = _make_stream(
+                warm = make_stream(
                     race.setting, race.fast, batch_size=race.batch_size, rounds=few, seed=0
                 )
                 method.build(problem, ball, rounds=few, seed=0, **options).run(warm)
@@ -613,7 +629,7 @@ def compare(
     return run(race, progress=progress)
 
 
-def _played_rows(data: Dataset, stream: IndexedStream) -> Dataset:
+def played_rows(data: Dataset, stream: IndexedStream) -> Dataset:
     """Return the rows that the stream plays, or all of `data` where it plays them all."""
     if stream.rounds * stream.batch_size == data.n_samples:
         return data
@@ -621,7 +637,7 @@ def _played_rows(data: Dataset, stream: IndexedStream) -> Dataset:
     return Dataset(data.X[rows], data.y[rows])
 
 
-def _problem_and_ball(data: Dataset, radius: float) -> tuple[SoftmaxRegression, RowL1Ball]:
+def problem_and_ball(data: Dataset, radius: float) -> tuple[SoftmaxRegression, RowL1Ball]:
     """Return softmax regression for the data and its feasible set."""
     problem = SoftmaxRegression(data.n_features, data.n_classes)
     return problem, RowL1Ball(shape=problem.shape, radius=radius)
@@ -631,7 +647,7 @@ def _with_bound(
     race: Race, outcome: MethodResult, options: dict[str, Any], played: Dataset, gap: float
 ) -> MethodResult:
     """Return a method's result with its bound, or with why it has none."""
-    problem, ball = _problem_and_ball(race.exact, race.radius)
+    problem, ball = problem_and_ball(race.exact, race.radius)
     learner = outcome.method.build(problem, ball, rounds=race.rounds, seed=0, **options)
     found = find_bound(
         learner,
@@ -646,7 +662,7 @@ def _with_bound(
     return replace(outcome, bound=found)
 
 
-def _constants(
+def constants_of(
     method: Method, preset: str, step: Schedule | None, momentum: Schedule | None
 ) -> dict[str, Any]:
     """Return a method's constants: those given, else the preset's, else None for its own."""

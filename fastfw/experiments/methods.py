@@ -4,11 +4,20 @@ Nothing heavy is imported here, so that the command line can list the methods at
 """
 
 import difflib
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["METHODS", "SETTINGS", "Method", "closest", "default_methods", "find_methods"]
+__all__ = [
+    "METHODS",
+    "SETTINGS",
+    "Method",
+    "closest",
+    "default_methods",
+    "find_methods",
+    "rounds_at_equal_work",
+]
 
 SETTINGS = ("stochastic", "adversarial")
 """How batches arrive: drawn at random, or sorted by label."""
@@ -277,3 +286,19 @@ def find_methods(names: Iterable[str]) -> tuple[Method, ...]:
 def default_methods(setting: str) -> tuple[str, ...]:
     """Return the names of the methods that run in `setting` when none are asked for."""
     return tuple(method.name for method in METHODS if setting in method.default_in)
+
+
+def rounds_at_equal_work(name: str, rounds: int) -> int:
+    """Return the rounds of a method that ask for as many gradients as `rounds` of ORGFW.
+
+    A round of ORGFW asks for two gradients of every sample, one of OSFW and of RegularizedOFW
+    for one, and round t of OFW and OAW for t.
+
+    Examples
+    --------
+    >>> [rounds_at_equal_work(name, 400) for name in ("orgfw", "osfw", "ofw")]
+    [400, 800, 40]
+    """
+    if name in ("ofw", "oaw"):
+        return math.ceil(2.0 * math.sqrt(rounds))
+    return rounds if name == "orgfw" else 2 * rounds

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw import _checks
-from fastfw.datasets import load
-from fastfw.experiments.methods import closest
+from fastfw.datasets import Split, load
+from fastfw.experiments.methods import closest, rounds_at_equal_work
 from fastfw.learners.oaw import OAW
 from fastfw.learners.ofw import OFW
 from fastfw.learners.orgfw import ORGFW
@@ -94,6 +94,19 @@ class NetworkRun:
         values = [getattr(t, what) for t in self.traces]
         return np.array([math.nan if v is None else v[-1] for v in values])
 
+    @property
+    def times(self) -> npt.NDArray[np.float64]:
+        """Update time spent before each checkpoint, the median over the trials."""
+        return np.asarray(np.median([t.seconds for t in self.traces], axis=0))
+
+    def at(self, time: float, what: str) -> npt.NDArray[np.float64]:
+        """Return an attribute of `Trace` after so much time, by trial; NaN where None.
+
+        Between checkpoints it is interpolated, linearly in `times`.
+        """
+        values = [getattr(t, what) for t in self.traces]
+        return np.array([math.nan if v is None else np.interp(time, self.times, v) for v in values])
+
 
 @dataclass(frozen=True)
 class NetworkComparison:
@@ -124,6 +137,11 @@ class NetworkComparison:
         """The lowest training loss at any checkpoint of any method."""
         return min(float(t.losses.min()) for run in self.runs for t in run.traces)
 
+    @property
+    def common_time(self) -> float:
+        """The update time that all methods have reached: the shortest of the medians."""
+        return min(float(run.times[-1]) for run in self.runs)
+
     def suboptimality(self, run: NetworkRun) -> npt.NDArray[np.float64]:
         """Return (f(x_last) - f*) / (f(x_1) - f*) by trial, with f* the lowest loss found."""
         least = self.lowest_loss
@@ -145,8 +163,9 @@ def compare_network(
     init: str | None = None,
     step: PowerSchedule | None = None,
     momentum: PowerSchedule | None = None,
-    checkpoints: int = 15,
+    checkpoints: int = 20,
     gap: bool = True,
+    constants: str | None = None,
     root: str | os.PathLike[str] | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> NetworkComparison:
@@ -158,8 +177,9 @@ def compare_network(
 
     Parameters
     ----------
-    data : str, path-like, Dataset, or pair (X, y)
-        Training data; named data come with test data where they have any.
+    data : str, path-like, Dataset, pair (X, y), or Split
+        Training data; named data come with test data where they have any, as a
+        `fastfw.datasets.Split` does.
     hidden : int
         Hidden units, m.
     methods : sequence of str, optional
@@ -184,6 +204,8 @@ def compare_network(
         About how many log-spaced rounds are evaluated.
     gap : bool
         Whether Frank-Wolfe gaps are.
+    constants : {"mnist", "cifar10"}, optional
+        Which of the paper's constants; by default those that suit the data's name.
     root : path-like, optional
         Folder of the data sets.
     progress : callable, optional
@@ -211,39 +233,52 @@ def compare_network(
     name, train, test = _take(data, root, dtype)
     problem = OneHiddenLayer(train.n_features, hidden, max(train.n_classes, 2))
     M = problem.l1_balls(radius, radius)
-    constants = CONSTANTS["cifar10" if name == "cifar10" else "mnist"]
-    runs = []
-    for index, method in enumerate(names):
-        T = _rounds(method, N, B, len(train), constants[method])
-        traces, seconds = [], []
-        for trial in range(-1, trials):  # the first is short and not timed: it compiles
-            if progress is not None:
-                done = index * trials + max(trial, 0)
-                progress(done, len(names) * trials, NETWORK_METHODS[method])
-            options: dict[str, Any] = {"seed": seed + max(trial, 0), "init": init}
-            rounds = T if trial >= 0 else min(T, 3)
-            keep = log_spaced(rounds + 1, checkpoints)
-            if method in _OFFLINE:
-                offline = _OFFLINE[method](problem, M, *constants[method], **options)
-                result: Any = offline.fit(train, iterations=rounds, checkpoints=keep)
-            else:
-                learner = _online(method, problem, M, T, constants[method], step, momentum, options)
-                stream = iid_stream(train, None, batch_size=B, rounds=rounds, seed=options["seed"])
-                result = learner.run(stream, checkpoints=keep)
-            if trial < 0:
-                continue
-            seconds.append(float(result.seconds[-1]))
-            traces.append(trace(result, problem, M, train, X_test=test[0], y_test=test[1], gap=gap))
-        runs.append(
-            NetworkRun(
-                method,
-                NETWORK_METHODS[method],
-                T,
-                result.gradient_evaluations,
-                np.array(seconds),
-                tuple(traces),
-            )
+    if constants is None:
+        constants = "cifar10" if name == "cifar10" else "mnist"
+    if constants not in CONSTANTS:
+        raise ValueError(f"constants: unknown {constants!r}; {closest(constants, list(CONSTANTS))}")
+    own = CONSTANTS[constants]
+    rounds_of = {method: _rounds(method, N, B, len(train), own[method]) for method in names}
+
+    def play(method: str, T: int, options: dict[str, Any]) -> Any:
+        keep = log_spaced(T + 1, checkpoints)
+        if method in _OFFLINE:
+            offline = _OFFLINE[method](problem, M, *own[method], **options)
+            return offline.fit(train, iterations=T, checkpoints=keep)
+        learner = _online(
+            method, problem, M, rounds_of[method], own[method], step, momentum, options
         )
+        stream = iid_stream(train, None, batch_size=B, rounds=T, seed=options["seed"])
+        return learner.run(stream, checkpoints=keep)
+
+    traces: dict[str, list[Trace]] = {method: [] for method in names}
+    seconds: dict[str, list[float]] = {method: [] for method in names}
+    evaluations: dict[str, int] = {}
+    for method in names:  # short and not timed: these compile
+        play(method, min(rounds_of[method], 3), {"seed": seed, "init": init})
+    for trial in range(trials):
+        # Methods take turns, so that whatever else the machine does meets them alike.
+        for index, method in enumerate(names):
+            if progress is not None:
+                done = trial * len(names) + index
+                progress(done, len(names) * trials, NETWORK_METHODS[method])
+            result = play(method, rounds_of[method], {"seed": seed + trial, "init": init})
+            evaluations[method] = result.gradient_evaluations
+            seconds[method].append(float(result.seconds[-1]))
+            traces[method].append(
+                trace(result, problem, M, train, X_test=test[0], y_test=test[1], gap=gap)
+            )
+    runs = [
+        NetworkRun(
+            method,
+            NETWORK_METHODS[method],
+            rounds_of[method],
+            evaluations[method],
+            np.array(seconds[method]),
+            tuple(traces[method]),
+        )
+        for method in names
+    ]
     return NetworkComparison(name, hidden, B, trials, seed, float(radius), tuple(runs))
 
 
@@ -252,9 +287,7 @@ def _rounds(method: str, N: int, B: int, n: int, constants: tuple[Any, ...]) -> 
     if method in _OFFLINE:
         q, b = constants[1:]
         return _affordable(2 * B * N, n, q, b)
-    if method in ("ofw", "oaw"):
-        return math.ceil(2.0 * math.sqrt(N))
-    return N if method == "orgfw" else 2 * N
+    return rounds_at_equal_work(method, N)
 
 
 def _online(
@@ -291,5 +324,8 @@ def _take(data: Any, root: Any, dtype: npt.DTypeLike) -> tuple[str, Dataset, tup
         X, y, X_test, y_test = load(data, root=root, dtype=np.dtype(dtype))
         name = os.fspath(data).encode("utf-8", "replace").decode()
         return name, Dataset(X, y), (X_test, y_test)
+    if isinstance(data, Split):
+        train = Dataset(data.X, data.y).astype(dtype)
+        return "data", train, (data.X_test, data.y_test)
     own = data if isinstance(data, Dataset) else Dataset(*data)
     return "data", own.astype(dtype), (None, None)

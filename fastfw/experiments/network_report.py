@@ -26,12 +26,16 @@ TRACE_COLUMNS = (
 SUMMARY_COLUMNS = (
     "method", "data", "hidden", "batch_size", "radius", "trials", "seed", "rounds",
     "gradient_evaluations", "seconds", "loss", "loss_standard_error", "suboptimality", "accuracy",
-    "test_accuracy", "least_gap",
+    "test_accuracy", "least_gap", "common_time", "loss_at_common_time",
+    "loss_above_first_at_common_time", "loss_above_first_standard_error",
+    "accuracy_at_common_time", "test_accuracy_at_common_time",
 )  # fmt: skip
 
 
 def _rows(result: NetworkComparison) -> list[dict[str, Any]]:
     """Return the summary's rows."""
+    time = result.common_time
+    first = result.runs[0].at(time, "losses")
     return [
         {
             "method": run.name,
@@ -43,13 +47,19 @@ def _rows(result: NetworkComparison) -> list[dict[str, Any]]:
             "seed": result.seed,
             "rounds": run.rounds,
             "gradient_evaluations": run.evaluations,
-            "seconds": float(run.seconds.mean()),
+            "seconds": float(np.median(run.seconds)),
             "loss": float(run.last("losses").mean()),
             "loss_standard_error": standard_error(run.last("losses")),
             "suboptimality": float(result.suboptimality(run).mean()),
             "accuracy": float(run.last("accuracies").mean()),
             "test_accuracy": float(run.last("test_accuracies").mean()),
             "least_gap": float(run.last("least_gaps").mean()),
+            "common_time": time,
+            "loss_at_common_time": float(run.at(time, "losses").mean()),
+            "loss_above_first_at_common_time": float((run.at(time, "losses") - first).mean()),
+            "loss_above_first_standard_error": standard_error(run.at(time, "losses") - first),
+            "accuracy_at_common_time": float(run.at(time, "accuracies").mean()),
+            "test_accuracy_at_common_time": float(run.at(time, "test_accuracies").mean()),
         }
         for run in result.runs
     ]
@@ -64,18 +74,31 @@ def format_network_table(result: NetworkComparison) -> str:
         f"{'method':<10} {'rounds':>8} {'gradients':>10} {'seconds':>8} {'loss':>8} {'+-':>7} "
         f"{'subopt.':>8} {'train':>6} {'test':>6} {'gap':>8}",
     ]
-    for run, row in zip(result.runs, _rows(result), strict=True):
+    rows = _rows(result)
+    for run, row in zip(result.runs, rows, strict=True):
         lines.append(
             f"{run.label:<10} {run.rounds:>8} {run.evaluations:>10} {row['seconds']:>8.3f} "
             f"{row['loss']:>8.4f} {row['loss_standard_error']:>7.4f} {row['suboptimality']:>8.4f} "
             f"{row['accuracy']:>6.3f} {row['test_accuracy']:>6.3f} {row['least_gap']:>8.4f}"
         )
+    first = result.runs[0].label
     lines += [
         "",
-        "means over the trials, at the last point; gap: the smallest at the rounds evaluated;",
-        "suboptimality is relative to the lowest loss that any method found",
+        "means over the trials, at the last point; seconds: median; gap: the smallest at the",
+        "rounds evaluated; suboptimality is relative to the lowest loss that any method found",
+        "",
+        f"after {result.common_time:.3g} s of updates, which all methods reached:",
+        "",
+        f"{'method':<10} {'loss':>8} {'- ' + first:>12} {'+-':>7} {'train':>6} {'test':>6}",
     ]
-    return "\n".join(lines)
+    for run, row in zip(result.runs, rows, strict=True):
+        lines.append(
+            f"{run.label:<10} {row['loss_at_common_time']:>8.4f} "
+            f"{row['loss_above_first_at_common_time']:>12.4f} "
+            f"{row['loss_above_first_standard_error']:>7.4f} "
+            f"{row['accuracy_at_common_time']:>6.3f} {row['test_accuracy_at_common_time']:>6.3f}"
+        )
+    return "\n".join([*lines, "", f"- {first}: the difference in the same trial"])
 
 
 def write_trace_csv(result: NetworkComparison, path: str | os.PathLike[str]) -> None:
@@ -102,7 +125,9 @@ def write_network_summary(result: NetworkComparison, path: str | os.PathLike[str
 
 
 def network_figure(result: NetworkComparison) -> Any:
-    """Draw training loss, accuracy and test accuracy by update time, means over the trials.
+    """Draw suboptimality, accuracy and test accuracy by update time.
+
+    Means over the trials, with bands of their standard errors; see `NetworkComparison`.
 
     Returns
     -------
@@ -112,27 +137,38 @@ def network_figure(result: NetworkComparison) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from fastfw.experiments.plots import _STYLES
+    from fastfw.experiments.plots import STYLES
 
     figure = Figure(figsize=(14, 4.4), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
     panels = {
-        "losses": "training loss (nats)",
+        "losses": "suboptimality",
         "accuracies": "training accuracy",
         "test_accuracies": "test accuracy",
     }
     for axes, (what, label) in zip(figure.subplots(1, 3), panels.items(), strict=True):
         for index, run in enumerate(result.runs):
-            colour, dashes, marker = _STYLES[index % len(_STYLES)]
+            colour, dashes, marker = STYLES[index % len(STYLES)]
             values = [getattr(t, what) for t in run.traces]
             if any(v is None for v in values):
                 continue
-            seconds = np.mean([t.seconds for t in run.traces], axis=0)
+            curves = np.array(values)[:, 1:]
+            if what == "losses":
+                start = np.array(values)[:, :1]
+                curves = (curves - result.lowest_loss) / (start - result.lowest_loss)
+            mean, time = curves.mean(axis=0), run.times[1:]
             axes.plot(
-                seconds[1:], np.mean(values, axis=0)[1:], color=colour, linestyle=dashes,
+                time, mean, color=colour, linestyle=dashes,
                 marker=marker, markersize=5, linewidth=1.8, label=run.label,
             )  # fmt: skip
+            if len(curves) > 1:
+                error = curves.std(axis=0, ddof=1) / len(curves) ** 0.5
+                axes.fill_between(
+                    time, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0
+                )
         axes.set(xlabel="update time (s)", ylabel=label, xscale="log")
+        if what == "losses":
+            axes.set_yscale("log")
         axes.grid(True, color="0.9", linewidth=0.8)
         axes.spines[["top", "right"]].set_visible(False)
     figure.axes[0].legend(loc="best", frameon=False, handlelength=3.6)

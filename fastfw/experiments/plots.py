@@ -14,11 +14,11 @@ from fastfw.experiments.comparison import CompareResult, MethodResult
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["regret_figure", "write_regret_png"]
+__all__ = ["STYLES", "regret_figure", "write_regret_png"]
 
 # Okabe and Ito's palette, told apart by the colour-blind; dashes and markers tell the methods apart
 # in black and white as well. Ordered so that neighbours also differ in lightness.
-_STYLES: tuple[tuple[str, Any, str], ...] = (
+STYLES: tuple[tuple[str, Any, str], ...] = (
     ("#0072B2", "-", "o"),
     ("#D55E00", (0, (5, 1.5)), "s"),
     ("#009E73", (0, (1.2, 1.2)), "^"),
@@ -34,7 +34,7 @@ _POINTS = 2000  # points a curve: more than a picture can show
 
 def _draw(axes: "Axes", x: Any, curves: Any, run: MethodResult, index: int, count: int) -> None:
     """Draw the mean of (trials, T) curves and a band of its standard error."""
-    colour, dashes, marker = _STYLES[index % len(_STYLES)]
+    colour, dashes, marker = STYLES[index % len(STYLES)]
     trials, rounds = curves.shape
     shown = np.unique(np.linspace(0, rounds - 1, min(rounds, _POINTS)).astype(np.intp))
     mean = curves.mean(axis=0)[shown]
@@ -64,7 +64,7 @@ def _draw_bounds(axes: "Axes", result: CompareResult) -> None:
     """Draw regret and bounds on logarithmic axes: the bounds are larger by orders of magnitude."""
     rounds = np.arange(1, result.rounds + 1)
     for index, run in enumerate(result.methods):
-        colour, _, marker = _STYLES[index % len(_STYLES)]
+        colour, _, marker = STYLES[index % len(STYLES)]
         mean = run.regret.mean(axis=0)
         # Regret may be negative; there the curve has a gap.
         axes.plot(rounds, np.where(mean > 0, mean, np.nan), color=colour, linewidth=1.8)

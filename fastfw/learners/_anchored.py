@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,34 @@ class FusedAnchored:
                 self.scalars, losses,
             )  # fmt: skip
         return done, losses[: done + 1]
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All of the state; of the two estimates, the one that is not scratch."""
+        parity = int(self.scalars[2])
+        return {
+            **{name: getattr(self, name) for name in ("u", "snapshot", "sum", "scalars")},
+            "estimate": self.estimates[parity],
+            "tail": self.tails[0],
+            "tail_snapshot": self.tails[1],
+            "tail_estimate": self.tails[2 + parity],
+            "tail_sum": self.tails[4],
+        }
+
+    def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Take over a state that `arrays` gave, unless it would lead kernels astray."""
+        scale, weight, parity = arrays["scalars"]
+        if parity not in (0.0, 1.0) or not 0.0 < scale <= 1.0 or not np.isfinite(weight):
+            raise ValueError("its state is out of range")
+        self.scalars[...] = arrays["scalars"]  # says which estimate is the current one
+        for name, own in self.arrays().items():
+            own[...] = arrays[name]
+
+    def copy(self) -> FusedAnchored:
+        """Return an independent engine in the same state."""
+        other = copy.copy(self)
+        for name in ("u", "estimates", "snapshot", "sum", "scalars", "tails"):
+            setattr(other, name, getattr(self, name).copy())
+        return other
 
     def decision(self) -> FloatArray:
         """Return x_t, a new array."""

@@ -11,12 +11,14 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
 from fastfw.learners._base import OnlineLearner
-from fastfw.learners._engines import Engine, on_row_l1_ball
+from fastfw.learners._engines import Engine
+from fastfw.learners._gradients import past_gradient
 from fastfw.learners._lazy import Arrays, LazyEngine
+from fastfw.learners._momentum import can_fuse
 from fastfw.learners._oracles import evaluate, slope
 from fastfw.learners._past import Past, Samples
+from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
-from fastfw.sets import RowL1Ball
 from fastfw.streams import Batch, Dataset
 
 __all__ = ["FusedPast", "HistoryLearner"]
@@ -55,7 +57,7 @@ class HistoryLearner(OnlineLearner):
         """Refuse a state of the "steps" engine that a file should not hold."""
 
     def _can_fuse(self) -> bool:
-        return on_row_l1_ball(self.problem, self.set)
+        return can_fuse(self.problem, self.set)
 
     def _advance(
         self, rows: Rows, starts: npt.NDArray[np.intp], batch: Any, dtype: np.dtype[Any]
@@ -77,7 +79,7 @@ class HistoryLearner(OnlineLearner):
         if not self._fused:
             self._check_state(engine.state)
             engine.state["past"] = past = Past.of(engine.state)
-            if type(self.problem) is SoftmaxRegression:
+            if type(self.problem) in (SoftmaxRegression, OneHiddenLayer):
                 for batch in past.batches:
                     self.problem.rows(batch)
         samples = engine.samples if self._fused else engine.state["past"].samples
@@ -90,7 +92,8 @@ class FusedPast(LazyEngine):
 
     Samples of one data set in memory are kept as row numbers, each once; those of other
     batches are copied. Logits follow the iterate step by step, see ``kernels.history``: those of
-    x_t are ``keep * logits + shift A[:, index]`` until a round has gone through them.
+    x_t are ``keep * logits + shift A[:, index]`` until a round has gone through them. Of a network,
+    outputs of the first layer are kept in their place, see ``kernels.network_past``.
     """
 
     #: Arrays whose first axis grows.
@@ -98,24 +101,21 @@ class FusedPast(LazyEngine):
 
     def __init__(
         self,
-        problem: SoftmaxRegression,
-        ball: RowL1Ball,
+        problem: Any,
+        set: Any,
         start: FloatArray,
         step: Callable[[int], float] | None = None,
     ) -> None:
         # scalars: scale, weight of the sum, rounding in the logits
-        super().__init__(start, 3)
+        super().__init__(problem, start, 3)
         self._weight = problem.weight
-        self._radius = ball.radius
         self._step = step
-        n_classes = start.shape[0]
-        self._keep, self._index = 1.0, np.zeros(n_classes, np.intp)
-        self._shift = np.zeros(n_classes)
+        self._keep, self._index = 1.0, np.zeros(len(self.u), np.intp)
+        self._shift = np.zeros(len(self.u))
         #: Number of samples after each round.
         self.samples: list[int] = []
         self.sources: list[Samples] = []
-        self._gradient = np.zeros(start.shape)
-        self._scratch = np.zeros_like(start)
+        self._gradient = past_gradient(problem, set, self)
 
     def rounds(
         self, t: int, rows: Rows, starts: npt.NDArray[np.intp]
@@ -136,23 +136,13 @@ class FusedPast(LazyEngine):
 
     def _add_up(self, rows: Rows, batch: IndexArray, weight: float) -> tuple[float, FloatArray]:
         """Gradients of the batch and of the past at x_t; return the batch's loss and logits."""
-        from fastfw.kernels import history
-
-        logits = np.empty((batch.size, len(self.u)), self.u.dtype)
-        s = self.scalars[0]
-        out = self._scratch, self._gradient
-        loss: float = history.newest_gradient(
-            rows.X, rows.y, batch, self.u, s, weight, logits, out[0], out[1]
-        )
+        loss: float
+        loss, logits = self._gradient.newest(self, rows, batch, weight)
         if not math.isfinite(loss):
             return loss, logits
         again = bool(self.scalars[2] > _LARGEST_DRIFT)
         for source in self.sources:
-            X, y, seen, weights, known = source.arrays()
-            history.add_past_gradient(
-                X, y, seen, weights, known, self._keep, self._index, self._shift, again,
-                self.u, s, out[0], out[1],
-            )  # fmt: skip
+            self._gradient.add(self, source, self._keep, self._index, self._shift, again)
         # The logits are those of x_t now, whatever becomes of this round.
         self._keep, self._shift = 1.0, np.zeros_like(self._shift)
         return loss, logits
@@ -161,14 +151,8 @@ class FusedPast(LazyEngine):
         """Vertex (index, value) and step of round t; None if the gradient is not finite."""
         assert self._step is not None
         eta = self._step(t)
-        vertex = self._oracle()
+        vertex = self._gradient.vertex()
         return None if vertex is None else (*vertex, eta)
-
-    def _oracle(self) -> tuple[IndexArray, npt.NDArray[np.float64]] | None:
-        from fastfw.kernels import l1
-
-        index, value = np.empty_like(self._index), np.empty_like(self._shift)
-        return (index, value) if l1.lmo(self._gradient, self._radius, index, value) else None
 
     def _remember(self, rows: Rows, batch: IndexArray, weight: float, logits: FloatArray) -> None:
         """Add the batch to the past."""
@@ -195,17 +179,12 @@ class FusedPast(LazyEngine):
 
     def _move(self, index: IndexArray, value: npt.NDArray[np.float64], eta: float) -> None:
         """X ← x + eta (v - x), and note what this does to the logits."""
-        from fastfw.kernels import l1
-
-        s, weight = self.scalars[:2]
-        s, weight = l1.step(self.u, self.sum, self._scratch, s, weight + s, index, value, eta)
-        if s > 16.0:  # after many away steps, whose eta is negative
-            l1.fold(self.u, self.sum, s, weight)
-            s, weight = 1.0, 0.0
-        self._keep, self._index, self._shift = 1.0 - eta, index, eta * value
+        self.move(index, value, eta, self._gradient.scratch)
+        rows = len(self.u)
+        self._keep, self._index, self._shift = 1.0 - eta, index[:rows], eta * value[:rows]
         # A round that found too much rounding has computed the logits anew.
         drift = 0.0 if self.scalars[2] > _LARGEST_DRIFT else self.scalars[2]
-        self.scalars[:] = s, weight, (1.0 - eta) * drift + 1.0
+        self.scalars[2] = (1.0 - eta) * drift + 1.0
 
     # ------------------------------------------------------------------ saving
 
@@ -213,14 +192,14 @@ class FusedPast(LazyEngine):
         """All of the state; of data in memory, the rows seen are copied."""
         from fastfw.kernels import history
 
-        n_classes, d = self.u.shape
+        width, d = self.u.shape
         real = self.u.dtype
         columns: dict[str, list[npt.NDArray[Any]]] = {
             "numbers": [np.empty(0, np.intp)],
             "features": [np.empty((0, d), real)],
             "labels": [np.empty(0, np.intp)],
             "shares": [np.empty(0)],
-            "logits": [np.empty((0, n_classes), real)],
+            "logits": [np.empty((0, width), real)],
         }
         for source in self.sources:
             X, y, rows, weights, logits = source.arrays()
@@ -244,14 +223,13 @@ class FusedPast(LazyEngine):
         super().restore(arrays)
         self.samples = arrays["samples"].tolist()
         columns = [arrays[k] for k in ("numbers", "features", "labels", "shares", "logits")]
-        n_classes = len(self.u)
         table = arrays["sources"]
         total = int(table[:, 2].sum())
         if not (
             (table[:, 2] >= 1).all()
             and (table[:, 2] <= table[:, 1]).all()
             and all(len(column) == total for column in columns)
-            and ((arrays["labels"] >= 0) & (arrays["labels"] < n_classes)).all()
+            and ((arrays["labels"] >= 0) & (arrays["labels"] < self._gradient.n_classes)).all()
             and np.isfinite(arrays["features"]).all()
             and np.isfinite(arrays["shares"]).all()
         ):
@@ -271,5 +249,5 @@ class FusedPast(LazyEngine):
         other._shift = self._shift.copy()
         other.samples = list(self.samples)
         other.sources = [source.copy() for source in self.sources]
-        other._gradient, other._scratch = self._gradient.copy(), self._scratch.copy()
+        other._gradient = self._gradient.copy()
         return other

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray
+from fastfw._checks import FloatArray, IndexArray
+from fastfw.network import OneHiddenLayer
 
 __all__ = ["LazyEngine"]
 
@@ -18,17 +19,47 @@ Arrays = dict[str, npt.NDArray[Any]]
 class LazyEngine:
     """The iterate x = s u and the sum w u + sum of the decisions played, as in ``kernels.l1``.
 
-    ``scalars`` begins with s and w.
+    ``scalars`` begins with s and w. Of a network, u is W1; `tails` has the other parameters in
+    one row and the sum of those played in the next, see ``kernels.network``. Elsewhere it has
+    no columns.
     """
 
     #: Attributes that hold the state in arrays of fixed size.
     names: ClassVar[tuple[str, ...]] = ("u", "sum", "scalars")
 
-    def __init__(self, start: FloatArray, n_scalars: int = 2) -> None:
-        self.u = start
-        self.sum = np.zeros_like(start)
+    def __init__(self, problem: Any, start: FloatArray, n_scalars: int = 2) -> None:
+        self._start = start
+        self.u, tail = self._split(problem, start)
+        self.sum = np.zeros_like(self.u)
+        self.tails = np.array([tail, np.zeros_like(tail)])
         self.scalars = np.zeros(n_scalars)
         self.scalars[0] = 1.0
+        if tail.size:
+            self.names = (*self.names, "tails")  # type: ignore[misc]
+
+    @staticmethod
+    def _split(problem: Any, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the matrix that is large and the tail, copies."""
+        W = problem.blocks(x)["W1"] if type(problem) is OneHiddenLayer else x
+        return W.copy(), x.reshape(-1)[W.size :].copy()
+
+    def move(
+        self, index: IndexArray, value: npt.NDArray[np.float64], eta: float, scratch: FloatArray
+    ) -> None:
+        """X ← x + eta (v - x), v having one nonzero entry in each row of u and ball of the tail."""
+        from fastfw.kernels import l1, network
+
+        rows = len(self.u)
+        s, weight = self.scalars[:2]
+        s, weight = l1.step(
+            self.u, self.sum, scratch, s, weight + s, index[:rows], value[:rows], eta
+        )
+        if s > 16.0:  # after many away steps, whose eta is negative
+            l1.fold(self.u, self.sum, s, weight)
+            s, weight = 1.0, 0.0
+        self.scalars[:2] = s, weight
+        if self.tails.size:
+            network.tail_step(self.tails[0], self.tails[1], index[rows:], value[rows:], eta)
 
     def arrays(self) -> Arrays:
         """All of the state, by name."""
@@ -53,10 +84,15 @@ class LazyEngine:
 
     def decision(self) -> FloatArray:
         """Return x_t, a new array."""
-        x: FloatArray = self.u * self.u.dtype.type(self.scalars[0])
-        return x
+        return self._joined(self.u * self.u.dtype.type(self.scalars[0]), self.tails[0])
 
     def total(self) -> FloatArray:
         """Return the sum of the decisions played, a new array."""
-        whole: FloatArray = self.u * self.u.dtype.type(self.scalars[1]) + self.sum
-        return whole
+        whole = self.u * self.u.dtype.type(self.scalars[1]) + self.sum
+        return self._joined(whole, self.tails[1])
+
+    def _joined(self, W: FloatArray, tail: FloatArray) -> FloatArray:
+        if not tail.size:
+            return W
+        joined: FloatArray = np.concatenate([W.reshape(-1), tail])
+        return joined

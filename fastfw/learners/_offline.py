@@ -5,26 +5,30 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import pairwise
+from os import PathLike
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, float_dtype, positive_int, sealed
 from fastfw._checks import seed as checked_seed
-from fastfw._csr import is_sparse
 from fastfw.base_learners import seed_bits
+from fastfw.learners import _files
 from fastfw.learners._base import _checkpoints, _require
 from fastfw.learners._momentum import can_fuse
-from fastfw.learners._oracles import vertex
+from fastfw.learners._offline_steps import OfflineSteps
+from fastfw.learners._results import FitResult
 from fastfw.learners._starts import first_point
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.schedules import as_schedule, value_at
 from fastfw.streams import Batch, Dataset
 
-__all__ = ["FitResult", "Iteration", "OfflineLearner", "OfflineSteps"]
+__all__ = ["FitResult", "Iteration", "OfflineLearner"]
+
+Self = TypeVar("Self", bound="OfflineLearner")
 
 # Row numbers handed to compiled code at a time, unless one iteration has more.
 _ROWS_AT_ONCE = 1 << 18
@@ -35,95 +39,6 @@ class Iteration(NamedTuple):
 
     size: int | None
     eta: float
-
-
-@dataclass(frozen=True, repr=False)
-class FitResult:
-    """Outcome of `fit` over N iterations.
-
-    Attributes
-    ----------
-    losses : ndarray of float64, shape (N,)
-        Mean loss of x_t on iteration t's batch: on all data where an epoch starts.
-    seconds : ndarray of float64, shape (N,)
-        Cumulative time of the iterations, drawing of batches included. Compiled code measures
-        several iterations at a time and spreads their time by the samples in them.
-    decision : ndarray, shape of the set
-        x_{N+1}.
-    average : ndarray, shape of the set
-        Mean of x_1, ..., x_N.
-    gradient_evaluations : int
-        Gradients of single samples: n where an epoch starts, else 2 b.
-    lmo_calls : int
-        Calls of the linear minimisation oracle.
-    checkpoints : ndarray of int, shape (k,)
-        Iterations whose points were kept.
-    decisions : ndarray, shape (k, ...)
-        Those points x_t.
-    checkpoint_seconds : ndarray of float64, shape (k,)
-        Time spent before each of those iterations.
-    checkpoint_evaluations : ndarray of int, shape (k,)
-        Gradients of single samples asked for before each of those iterations.
-    """
-
-    losses: npt.NDArray[np.float64]
-    seconds: npt.NDArray[np.float64]
-    decision: FloatArray
-    average: FloatArray
-    gradient_evaluations: int
-    lmo_calls: int
-    checkpoints: npt.NDArray[np.intp]
-    decisions: FloatArray
-    checkpoint_seconds: npt.NDArray[np.float64]
-    checkpoint_evaluations: npt.NDArray[np.int64]
-
-    def __repr__(self) -> str:
-        N = len(self.losses)
-        return (
-            f"<FitResult: {N} iterations, last loss {self.losses[-1]:.4f}, "
-            f"{self.seconds[-1]:.3g} s, {self.gradient_evaluations} gradient evaluations>"
-        )
-
-
-class OfflineSteps:
-    """Iterations composed of oracle calls.
-
-    ``direction(x, batch, whole, state)`` gives d, the loss, and the state of the next iteration.
-    """
-
-    def __init__(
-        self, set: Any, start: FloatArray, direction: Callable[..., Any], gather: Callable[..., Any]
-    ) -> None:
-        self._set, self._direction, self._gather = set, direction, gather
-        self._x, self._total, self._state = start, np.zeros_like(start), None
-
-    def iterations(
-        self,
-        t: int,
-        rows: IndexArray,
-        starts: npt.NDArray[np.intp],
-        whole: npt.NDArray[np.bool_],
-        eta: npt.NDArray[np.float64],
-    ) -> tuple[int, npt.NDArray[np.float64]]:
-        losses = np.empty(eta.size)
-        for i in range(eta.size):
-            batch = self._gather(rows[starts[i] : starts[i + 1]])
-            with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
-                d, loss, state = self._direction(self._x, batch, bool(whole[i]), self._state)
-            losses[i] = loss
-            if not np.isfinite(loss):
-                return i, losses[: i + 1]
-            v = vertex(self._set, d, t + i)
-            self._total += self._x
-            self._x = (self._x + eta[i] * (v - self._x)).astype(self._total.dtype, copy=False)
-            self._state = state
-        return eta.size, losses
-
-    def decision(self) -> FloatArray:
-        return self._x.copy()
-
-    def total(self) -> FloatArray:
-        return self._total.copy()
 
 
 class OfflineLearner(ABC):
@@ -158,25 +73,38 @@ class OfflineLearner(ABC):
         self.problem, self.set = problem, set
         self._own = type(problem) in (SoftmaxRegression, OneHiddenLayer)
         self._mean_problem = problem.with_reduction("mean") if self._own else problem
-        self._step = None if step is None else as_schedule(step, "step")
+        self._schedules = {} if step is None else {"step": as_schedule(step, "step")}
         self._epoch_length, self._batch_size = (
             None if given is None else positive_int(given, name)
             for given, name in ((epoch_length, "epoch_length"), (batch_size, "batch_size"))
         )
-        self._start = first_point(problem, set, start, init, checked_seed(seed))
-        self._key = np.uint64(seed_bits(checked_seed(seed)))
+        self._seed = checked_seed(seed)
+        self._start = first_point(problem, set, start, init, self._seed)
+        self._key = np.uint64(seed_bits(self._seed))
         self._fused = engine == "fused" and can_fuse(problem, set)
         self._dtype = None if dtype is None else float_dtype(dtype)
         self._decision = self._average = self._start
-        self._t = 1
+        self._t, self._n = 1, 0
+        self._engine: Any = None
 
     @abstractmethod
     def _make_fused(self, start: FloatArray) -> Any:
         """Return an engine with ``iterations(t, rows, starts, whole, eta)`` and its points."""
 
     @abstractmethod
-    def _direction(self, x: FloatArray, batch: Any, whole: bool, state: Any) -> Any:
-        """Estimate of the gradient from oracle calls, the loss, and the next state."""
+    def _direction(
+        self, x: FloatArray, batch: Any, whole: bool, point: FloatArray, gradient: FloatArray
+    ) -> Any:
+        """Estimate of the gradient from oracle calls, the loss, and what to remember next."""
+
+    def _options(self) -> dict[str, Any]:
+        """Further arguments of the constructor, as JSON holds them."""
+        return {"epoch_length": self._epoch_length, "batch_size": self._batch_size}
+
+    @classmethod
+    def _from_options(cls, options: dict[str, Any]) -> dict[str, Any]:
+        """Arguments of the constructor from what `_options` gave."""
+        return options
 
     @property
     def engine(self) -> str:
@@ -197,6 +125,86 @@ class OfflineLearner(ABC):
         """Return the last point of the last `fit`, read-only; x_1 before any."""
         return self._decision
 
+    def observe(self, batch: Any) -> NoReturn:
+        """Refuse: the method needs all data at once.
+
+        Raises
+        ------
+        TypeError
+            Always, with what to call instead.
+        """
+        self._refuse("observe")
+
+    def run(self, stream: Any, **options: Any) -> NoReturn:
+        """Refuse, as `observe`."""
+        self._refuse("run")
+
+    def _refuse(self, verb: str) -> NoReturn:
+        name = type(self).__name__
+        raise TypeError(
+            f"{name} goes through all data where an epoch starts, so it cannot {verb} batches as "
+            f"they come; use {name}(...).fit(X, y, iterations=N), or an online method such as ORGFW"
+        )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the learner to a file from which `load` continues with the same bits.
+
+        As `ORGFW.save`; the data are not in the file.
+        """
+        _files.save(self, path)
+
+    @classmethod
+    def load(
+        cls: type[Self],
+        path: str | PathLike[str],
+        *,
+        problem: Any = None,
+        set: Any = None,
+        **schedules: object,
+    ) -> Self:
+        """Read a learner that `save` wrote; ``fit(..., resume=True)`` goes on from there.
+
+        Parameters and errors as for `ORGFW.load`.
+        """
+        return _files.load(cls, path, problem=problem, set=set, schedules=schedules)
+
+    def _state(self) -> dict[str, npt.NDArray[Any]]:
+        """All that `save` keeps beside the constructor's arguments; empty before any `fit`."""
+        if self._engine is None:
+            return {}
+        return {**self._engine.arrays(), "samples": np.array(self._n, np.intp)}
+
+    def _restore(self, t: int, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Take over a saved state."""
+        if positive_int(t, "t") == 1 and not arrays:
+            return
+        samples, real = arrays.pop("samples"), arrays["sum"].dtype
+        if t == 1 or samples.shape or samples.dtype.kind != "i" or not samples >= 1:
+            raise ValueError("its number of iterations or of samples is out of range")
+        if real != (real if self._dtype is None else self._dtype):
+            raise ValueError(f"its state has dtype {real}, not {self._dtype}")
+        engine = self._make(float_dtype(real), self._fused)
+        _files.take_over(engine, arrays, self.set, self._check_names)
+        self._commit(engine, t - 1, int(samples))
+
+    def _check_names(self, engine: Any, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Refuse arrays that are too many."""
+        if {*arrays} != {*engine.arrays()}:
+            raise ValueError(f"its state has an unknown array: {sorted(arrays)}")
+
+    def _make(self, dtype: npt.DTypeLike, fused: bool) -> Any:
+        """Return an engine before its first iteration."""
+        start = np.array(self._start, dtype=dtype, order="C")
+        if fused:
+            return self._make_fused(start)
+        return OfflineSteps(self.set, start, self._direction)
+
+    def _commit(self, engine: Any, N: int, n: int) -> None:
+        """Make the outcome of N iterations on n samples the learner's own."""
+        self._engine, self._t, self._n = engine, N + 1, n
+        self._decision = sealed(engine.decision())
+        self._average = sealed(engine.total() / self._decision.dtype.type(N))
+
     def _iteration(self, t: int, n: int, N: int) -> Iteration:
         """Say what iteration t does, for n samples and N iterations."""
         q, b = (
@@ -205,7 +213,8 @@ class OfflineLearner(ABC):
                 (self._epoch_length, self._batch_size), self._exponents, strict=True
             )
         )
-        eta = N**-0.5 if self._step is None else value_at(self._step, t, "step")
+        step = self._schedules.get("step")
+        eta = N**-0.5 if step is None else value_at(step, t, "step")
         return Iteration(None if (t - 1) % q == 0 else b, eta)
 
     def fit(
@@ -215,9 +224,10 @@ class OfflineLearner(ABC):
         *,
         iterations: int,
         checkpoints: Sequence[int] | npt.NDArray[np.integer[Any]] = (),
+        resume: bool = False,
         progress: Callable[[int], object] | None = None,
     ) -> FitResult:
-        """Minimise the mean loss over the data, from the start, for N iterations.
+        """Minimise the mean loss over the data by iterations 1, ..., N.
 
         Parameters
         ----------
@@ -228,7 +238,12 @@ class OfflineLearner(ABC):
         iterations : int
             N.
         checkpoints : sequence of int
-            Increasing iteration numbers in 1, ..., N + 1 whose points x_t are kept.
+            Increasing iteration numbers up to N + 1 whose points x_t are kept.
+        resume : bool
+            Whether to go on with iteration `t`, after the last `fit` or a `load`, in place of
+            beginning at the start again. With a `step` given, the same data and the same seed, a
+            fit in parts gives the same bits as one of N iterations; without one each part has
+            the step 1/√N of its own N.
         progress : callable, optional
             Called with the number of iterations done since the last call.
 
@@ -245,17 +260,28 @@ class OfflineLearner(ABC):
             If a loss or an estimate is not finite. In every case the learner is as before.
         """
         N = positive_int(iterations, "iterations")
-        keep = _checkpoints(checkpoints, 1)
+        resume = resume and self._engine is not None
+        first = self._t if resume else 1
+        if first > N:
+            raise ValueError(f"iterations counts from the start: to resume at {first}, it is {N}")
+        keep = _checkpoints(checkpoints, first)
         if keep and keep[-1] > N + 1:
             raise ValueError(f"checkpoints has {keep[-1]}, but the last iteration is {N}")
-        data, pick, n, dtype = self._data(X, y)
-        start = np.array(self._start, dtype=dtype, order="C")
-        # there are no compiled iterations for sparse features
-        fused = self._fused and not (data is not None and is_sparse(data.X))
-        engine = self._make_fused(start) if fused else self._make_steps(start, pick)
-        plan = [self._iteration(t, n, N) for t in range(1, N + 1)]
-        losses, sizes = np.empty(N), np.array([n if i.size is None else i.size for i in plan])
-        seconds, elapsed, t = np.empty(N), 0.0, 1
+        data, pick, n, dtype = self._data(X, y, self._decision.dtype if resume else self._dtype)
+        if resume and n != self._n:
+            raise ValueError(f"X has {n} samples; the fit to be resumed had {self._n}")
+        # There are no compiled iterations for sparse features.
+        fused = self._fused and not (data is not None and data.is_sparse)
+        engine = self._engine.copy() if resume else self._make(dtype, fused)
+        if isinstance(engine, OfflineSteps) == fused:
+            raise ValueError(
+                "X must be dense, or sparse, as it was in the fit to be resumed; "
+                "engine='steps' takes both"
+            )
+        plan = [self._iteration(t, n, N) for t in range(first, N + 1)]
+        losses, seconds = np.empty(len(plan)), np.empty(len(plan))
+        sizes = np.array([n if i.size is None else i.size for i in plan])
+        elapsed, t = 0.0, first
         decisions: list[FloatArray] = []
         cost = np.cumsum([i.size * 2 if i.size is not None else n for i in plan])
         while True:
@@ -265,22 +291,21 @@ class OfflineLearner(ABC):
             if t > N:
                 break
             stop = min([N + 1, *(k for k in keep[len(decisions) : len(decisions) + 1])])
-            fitting = int(np.searchsorted(np.cumsum(sizes[t - 1 : stop - 1]), _ROWS_AT_ONCE))
-            part = slice(t - 1, min(t - 1 + max(1, fitting), stop - 1))
+            i, end = t - first, stop - first
+            fitting = int(np.searchsorted(np.cumsum(sizes[i:end]), _ROWS_AT_ONCE))
+            part = slice(i, min(i + max(1, fitting), end))
             begun = time.perf_counter()
-            done, found = self._play(engine, data if fused else None, n, t, plan[part], sizes[part])
+            done, found = self._play(engine, data, pick, n, t, plan[part], sizes[part])
             spent = time.perf_counter() - begun
             losses[part.start : part.start + len(found)] = found
             if done < part.stop - part.start:
                 _raise_not_finite(t + done, found[-1])
             seconds[part] = elapsed + spent * np.cumsum(sizes[part]) / sizes[part].sum()
             elapsed += spent
-            t = part.stop + 1
+            t = first + part.stop
             if progress is not None:
                 progress(done)
-        self._decision = sealed(engine.decision())
-        self._average = sealed(engine.total() / start.dtype.type(N))
-        self._t = N + 1
+        self._commit(engine, N, n)
         at = np.array(keep, np.intp)
         return FitResult(
             losses=losses,
@@ -288,15 +313,22 @@ class OfflineLearner(ABC):
             decision=self._decision,
             average=self._average,
             gradient_evaluations=int(cost[-1]),
-            lmo_calls=N,
+            lmo_calls=len(plan),
             checkpoints=at,
-            decisions=np.array(decisions, start.dtype).reshape(len(keep), *start.shape),
-            checkpoint_seconds=np.concatenate([[0.0], seconds])[at - 1],
-            checkpoint_evaluations=np.concatenate([[0], cost])[at - 1],
+            decisions=np.array(decisions, dtype).reshape(len(keep), *self._start.shape),
+            checkpoint_seconds=np.concatenate([[0.0], seconds])[at - first],
+            checkpoint_evaluations=np.concatenate([[0], cost])[at - first],
         )
 
     def _play(
-        self, engine: Any, data: Any, n: int, t: int, plan: list[Iteration], sizes: IndexArray
+        self,
+        engine: Any,
+        data: Any,
+        pick: Callable[..., Any],
+        n: int,
+        t: int,
+        plan: list[Iteration],
+        sizes: IndexArray,
     ) -> Any:
         """Play iterations t, t + 1, ... as planned, on rows drawn for them."""
         from fastfw.kernels import anchored
@@ -306,14 +338,18 @@ class OfflineLearner(ABC):
         rows = np.empty(starts[-1], np.intp)
         anchored.draw_batches(self._key, t, n, whole, starts, rows)
         rows.flags.writeable = False
-        given = rows if data is None else Rows(data.X, data.y, rows)
+        given: Any = (pick(rows[start:stop]) for start, stop in pairwise(starts))
+        if not isinstance(engine, OfflineSteps):
+            given = Rows(data.X, data.y, rows)
         return engine.iterations(t, given, starts, whole, np.array([i.eta for i in plan]))
 
-    def _data(self, X: Any, y: Any) -> tuple[Any, Callable[..., Any], int, np.dtype[Any]]:
+    def _data(
+        self, X: Any, y: Any, wanted: np.dtype[Any] | None
+    ) -> tuple[Any, Callable[..., Any], int, np.dtype[Any]]:
         """Return data as engines take them, how to pick rows, their number, the points' dtype."""
         if self._own:
             data = X if isinstance(X, Dataset) and y is None else Dataset(X, y)
-            data = data.astype(self._dtype or data.dtype)
+            data = data.astype(wanted or data.dtype)
             self.problem.rows(data)
             return data, lambda rows: Batch._trusted(data, rows), len(data), data.dtype
         if isinstance(X, Dataset):
@@ -322,11 +358,8 @@ class OfflineLearner(ABC):
         if len(X) == 0 or len(X) != len(y):
             raise ValueError(f"X and y must be equally long, but they have {len(X)} and {len(y)}")
         single = X.dtype == np.float32
-        dtype = self._dtype or np.dtype(np.float32 if single else np.float64)
+        dtype = wanted or np.dtype(np.float32 if single else np.float64)
         return None, lambda rows: (X[rows], y[rows]), len(X), dtype
-
-    def _make_steps(self, start: FloatArray, pick: Callable[..., Any]) -> OfflineSteps:
-        return OfflineSteps(self.set, start, self._direction, pick)
 
     def __repr__(self) -> str:
         return (

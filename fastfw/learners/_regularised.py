@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray
 from fastfw._csr import is_sparse
+from fastfw.learners._engines import on_row_l1_ball
 from fastfw.learners._lazy import Arrays, LazyEngine
+from fastfw.learners._momentum import balls
 from fastfw.problems import Rows, SoftmaxRegression
-from fastfw.sets import RowL1Ball
 
 __all__ = ["FusedRegularised", "theory_constant"]
 
@@ -39,7 +40,7 @@ def _gradient_bound(problem: SoftmaxRegression, rows: Rows) -> float:
 
     The gradient of a sample is (p - e_y) aᵀ and ‖p - e_y‖ <= √2.
     """
-    A = rows.X[rows.rows]
+    A = rows.gathered()
     n = A.shape[0]
     if is_sparse(A):
         longest = math.sqrt(2.0 * problem.with_reduction("mean").smoothness(A))
@@ -59,19 +60,20 @@ class FusedRegularised(LazyEngine):
 
     def __init__(
         self,
-        problem: SoftmaxRegression,
-        ball: RowL1Ball,
+        problem: Any,
+        set: Any,
         start: FloatArray,
         constant: float | None,
         strength: Callable[[int, float], float],
         step: Callable[[int], float],
     ) -> None:
         # scalars: scale, weight of the sum, which of the two sums of gradients is the valid one
-        super().__init__(start, 3)
-        self._problem, self._ball = problem, ball
-        self._start = start.copy()
+        super().__init__(problem, start, 3)
+        self._problem, self._set = problem, set
         self._strength, self._step = strength, step
-        self.sums = np.zeros((2, *start.shape), start.dtype)
+        self.sums = np.zeros((2, *self.u.shape), start.dtype)
+        self._first = self._split(problem, start)
+        self.tail_sums = np.zeros((2, self.tails.shape[1]), start.dtype)
         #: c, 0 while it waits for the first batch.
         self.constant = np.array(constant or 0.0)
 
@@ -79,27 +81,41 @@ class FusedRegularised(LazyEngine):
         self, t: int, rows: Rows, starts: npt.NDArray[np.intp]
     ) -> tuple[int, npt.NDArray[np.float64]]:
         """Play rounds t, t + 1, ...: how many were done, and losses (one more where it failed)."""
-        from fastfw.kernels import regularised
+        from fastfw.kernels import network_regularised, regularised
 
-        c = float(self.constant)
-        if not c:
-            first = Rows(rows.X, rows.y, rows.rows[: starts[1]])
-            c = _constant(self._ball.diameter, _gradient_bound(self._problem, first))
+        problem, set = self._problem, self._set
+        c = float(self.constant) or self._theory(Rows(rows.X, rows.y, rows.rows[: starts[1]]))
         k = starts.size - 1
         strength = np.array([self._strength(t + i, c) for i in range(k)])
         eta = np.array([self._step(t + i) for i in range(k)])
         losses = np.empty(k)
-        done: int = regularised.regularised_rounds(
-            *rows, starts, self._problem.reduction == "mean", strength, eta, self._ball.radius,
-            self.u, self._start, self.sums, self.sum, self.scalars, losses,
-        )  # fmt: skip
+        given = *rows, starts, problem.reduction == "mean", strength, eta
+        W_1, tail_1 = self._first
+        state = self.u, W_1, self.sums, self.sum, self.scalars
+        if on_row_l1_ball(problem, set):
+            done: int = regularised.regularised_rounds(*given, set.radius, *state, losses)
+        else:
+            done = network_regularised.regularised_rounds(
+                *given, *balls(set), problem.activation_number, *state,
+                self.tails, tail_1, self.tail_sums, losses,
+            )  # fmt: skip
         if done:
             self.constant[...] = c
         return done, losses[: done + 1]
 
+    def _theory(self, first: Rows) -> float:
+        """Return the theory's constant for the rows of the first batch."""
+        if type(self._problem) is SoftmaxRegression:
+            bound = _gradient_bound(self._problem, first)
+        else:
+            bound = float(np.linalg.norm(self._problem.of_rows(self._start, first)[1]))
+        return _constant(float(self._set.diameter), bound)
+
     def arrays(self) -> Arrays:
         """All of the state; of the two sums of gradients, the one that is not scratch."""
-        return {**super().arrays(), "gradients": self.sums[int(self.scalars[2])]}
+        parity = int(self.scalars[2])
+        arrays = {**super().arrays(), "gradients": self.sums[parity]}
+        return {**arrays, "tail_gradients": self.tail_sums[parity]} if self.tails.size else arrays
 
     def restore(self, arrays: Arrays) -> None:
         """Take over a state that `arrays` gave, unless it would lead kernels astray."""
@@ -107,10 +123,11 @@ class FusedRegularised(LazyEngine):
         if parity not in (0.0, 1.0) or not np.isfinite(sums).all() or arrays["constant"] <= 0.0:
             raise ValueError("its state is out of range")
         super().restore(arrays)
-        self.sums[int(self.scalars[2])] = arrays["gradients"]
+        self.sums[int(parity)] = sums
+        self.tail_sums[int(parity)] = arrays.get("tail_gradients", 0.0)
 
     def copy(self) -> Any:
         """Return an independent engine in the same state."""
         other = super().copy()
-        other.sums = self.sums.copy()
+        other.sums, other.tail_sums = self.sums.copy(), self.tail_sums.copy()
         return other

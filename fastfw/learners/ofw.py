@@ -10,7 +10,7 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray
 from fastfw.learners._engines import Engine
 from fastfw.learners._history import FusedPast, HistoryLearner
-from fastfw.learners._oracles import vertex
+from fastfw.learners._oracles import toward, vertex
 from fastfw.schedules import power_schedule
 
 __all__ = ["OFW"]
@@ -41,7 +41,8 @@ class OFW(HistoryLearner):
     logits for each *different* row seen, at most n of them. Batches that come as arrays are copied,
     features and all. A step changes logits by one column per class, so the fused engine
     needs one backward product over the past each round and no forward product, and evaluates a row
-    that was drawn several times once.
+    that was drawn several times once. Of a network the outputs of the first layer are kept in the
+    same way, m numbers a row; the rest is nonlinear and evaluated for the whole past each round.
 
     `save` writes the features and labels of all rows seen, so that the file stands alone. A loaded
     learner recognises the data set by these rows when its batches come again.
@@ -92,7 +93,7 @@ class OFW(HistoryLearner):
         eta, x = self._schedule("step", t), state["x"]
         loss, g, past = self._past_gradient(t, batch, state)
         v = vertex(self.set, g, t)
-        return loss, {"x": x + eta * (v - x), "past": past}
+        return loss, {"x": toward(x, v, eta), "past": past}
 
     def _make_fused(self, start: FloatArray) -> Engine:
         return FusedPast(self.problem, self.set, start, partial(self._schedule, "step"))

@@ -80,12 +80,13 @@ class SpiderFW(OfflineLearner):
             seed=seed, engine=engine, dtype=dtype, init=init,
         )  # fmt: skip
 
-    def _direction(self, x: FloatArray, batch: Any, whole: bool, state: Any) -> Any:
+    def _direction(
+        self, x: FloatArray, batch: Any, whole: bool, point: FloatArray, gradient: FloatArray
+    ) -> Any:
         loss, d = evaluate(self._mean_problem, x, batch)
         if not whole:
-            previous, earlier = state
-            d = earlier + d - slope(self._mean_problem, previous, batch)
-        return d, loss, (x, d)
+            d = gradient + d - slope(self._mean_problem, point, batch)
+        return d, loss, x, d
 
     def _make_fused(self, start: FloatArray) -> Any:
         return _FusedSpider(self._mean_problem, self.set, start)
@@ -95,8 +96,19 @@ class _FusedSpider:
     """ORGFW's compiled rounds with a momentum of 0 within epochs and 1 where they start."""
 
     def __init__(self, problem: Any, set: Any, start: FloatArray) -> None:
-        self._engine = fused_momentum(problem, set, start, self._coefficients)
-        self.decision, self.total = self._engine.decision, self._engine.total
+        self._wrap(fused_momentum(problem, set, start, self._coefficients))
+
+    def _wrap(self, engine: Any) -> None:
+        self._engine: Any = engine
+        self.decision, self.total = engine.decision, engine.total
+        self.arrays, self.restore = engine.arrays, engine.restore
+
+    def copy(self) -> _FusedSpider:
+        """Return an independent engine in the same state."""
+        other = object.__new__(_FusedSpider)
+        other._wrap(self._engine.copy())
+        other._engine._coefficients = other._coefficients
+        return other
 
     def iterations(
         self,
@@ -108,7 +120,8 @@ class _FusedSpider:
     ) -> tuple[int, npt.NDArray[np.float64]]:
         """Play iterations on rows[starts[i]:starts[i+1]]: how many were done, and losses."""
         self._first, self._whole, self._eta = t, whole, eta
-        return self._engine.rounds(t, rows, starts)
+        outcome: tuple[int, npt.NDArray[np.float64]] = self._engine.rounds(t, rows, starts)
+        return outcome
 
     def _coefficients(self, t: int) -> tuple[float, float, float, float]:
         i = t - self._first

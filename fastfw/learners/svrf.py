@@ -118,12 +118,17 @@ class SVRF(OfflineLearner):
             length = 2 ** (e + 3) - 2
         return Iteration(None if k == 1 else 96 * (k + 1), 2.0 / (k + 1))
 
-    def _direction(self, x: FloatArray, batch: Any, whole: bool, state: Any) -> Any:
-        loss, gradient = evaluate(self._mean_problem, x, batch)
+    def _direction(
+        self, x: FloatArray, batch: Any, whole: bool, point: FloatArray, gradient: FloatArray
+    ) -> Any:
+        loss, g = evaluate(self._mean_problem, x, batch)
         if whole:
-            return gradient, loss, (x, gradient)
-        snapshot, full = state
-        return gradient - slope(self._mean_problem, snapshot, batch) + full, loss, state
+            return g, loss, x, g
+        d = g - slope(self._mean_problem, point, batch) + gradient
+        return d, loss, point, gradient
+
+    def _options(self) -> dict[str, Any]:
+        return {**super()._options(), "schedule": self._schedule}
 
     def _make_fused(self, start: FloatArray) -> Any:
         return FusedAnchored(self._mean_problem, self.set, start)

@@ -1,0 +1,91 @@
+"""Features that are bytes: kept as they are, with a scale and an offset for each sample or for all.
+
+Sample i is ``scale[i] * values[i] + offset[i]``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw._checks import FloatArray, IndexArray, sealed
+
+__all__ = ["Coded", "Codes", "codes"]
+
+#: Bytes as kernels take them: the values, and scale and offset in the parameters' dtype.
+Coded: TypeAlias = tuple[npt.NDArray[np.uint8], FloatArray]
+
+
+class Codes(NamedTuple):
+    """Bytes and what they stand for.
+
+    Attributes
+    ----------
+    values : ndarray, shape (n, d), uint8
+        C-contiguous and read-only.
+    affine : ndarray, shape (n, 2) or (1, 2), float64
+        Scale and offset, of every sample or of all.
+    """
+
+    values: npt.NDArray[np.uint8]
+    affine: npt.NDArray[np.float64]
+
+    def coded(self, dtype: np.dtype[Any]) -> Coded:
+        """Return what kernels take for parameters of this dtype."""
+        return self.values, sealed(self.affine.astype(dtype))
+
+    def decoded(self, dtype: np.dtype[Any], rows: IndexArray | None = None) -> FloatArray:
+        """Return the features of some rows, of all by default, as a new read-only array."""
+        from fastfw.kernels import _features
+
+        if rows is None:
+            rows = np.arange(len(self.values))
+        out = np.empty((rows.size, self.values.shape[1]), dtype)
+        _features.decode(*self.coded(dtype), sealed(rows), sealed(rows[:0]), out)
+        return sealed(out)
+
+
+def codes(X: Any, scale: npt.ArrayLike | None, offset: npt.ArrayLike | None) -> Codes:
+    """Return bytes with their scale and offset in canonical form.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `X` is not a matrix, or `scale` or `offset` not one finite number or one for each row.
+    """
+    X = np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(
+            f"X must be a matrix of shape (n_samples, n_features), but it has shape {X.shape}"
+        )
+    if X.size == 0:
+        raise ValueError(
+            f"X is empty: its shape is {X.shape}, and at least one row and one column are needed"
+        )
+    columns = [
+        _numbers(given, default, name, len(X))
+        for given, default, name in ((scale, 1.0, "scale"), (offset, 0.0, "offset"))
+    ]
+    affine = np.stack(np.broadcast_arrays(*columns), axis=1)
+    return Codes(sealed(np.require(X, requirements=["C", "A"])), sealed(affine))
+
+
+def _numbers(
+    given: npt.ArrayLike | None, default: float, name: str, n: int
+) -> npt.NDArray[np.float64]:
+    """Return one finite number, or one for each of n rows."""
+    numbers = np.asarray(default if given is None else given)
+    if numbers.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must be a number or one for each row, but it is {given!r}")
+    numbers = np.atleast_1d(numbers.astype(np.float64))
+    if numbers.shape not in ((1,), (n,)):
+        raise ValueError(
+            f"{name} must be a number or one for each of the {n} rows, "
+            f"but its shape is {numbers.shape}"
+        )
+    if not np.isfinite(numbers).all():
+        i = int(np.argmin(np.isfinite(numbers)))
+        raise ValueError(f"{name} must be finite, but {name}[{i}] is {numbers[i]}")
+    return numbers

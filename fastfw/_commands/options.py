@@ -1,0 +1,129 @@
+"""Parsers whose errors are one line, and the types of options."""
+
+import argparse
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import NoReturn
+
+from fastfw.experiments.methods import closest, find_methods
+
+__all__ = [
+    "OFFLINE",
+    "Help",
+    "Parser",
+    "UsageError",
+    "folder_name",
+    "method_names",
+    "one_of",
+    "positive",
+    "schedule",
+    "sub_batch",
+    "whole",
+]
+
+OFFLINE = ("svrf", "spiderfw")
+
+
+class UsageError(Exception):
+    """The input cannot be used; the message becomes the one line on stderr."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see '{self.prog} --help')")
+
+
+class Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Shows defaults where there are any, and keeps the lines of examples."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        if action.default is None or action.default is False:
+            return action.help
+        return super()._get_help_string(action)
+
+
+def whole(minimum: int) -> Callable[[str], int]:
+    """Make the type of options that are whole numbers of at least `minimum`."""
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = minimum - 1
+        if number < minimum:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} given, a whole number of at least {minimum} wanted"
+            )
+        return number
+
+    return parse
+
+
+def sub_batch(text: str) -> int | None:
+    """Parse the rows of a sub-batch; None for the whole batch."""
+    if text.casefold() == "all":
+        return None
+    try:
+        return whole(1)(text)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error}, or 'all'") from None
+
+
+def positive(text: str) -> float:
+    """Parse a finite number above zero."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} given, a finite number above 0 wanted")
+    return number
+
+
+def folder_name(text: str) -> str:
+    """Take the name of a folder, which an empty one is not."""
+    if not text:
+        raise argparse.ArgumentTypeError("'' given, a folder wanted; the working folder is '.'")
+    return text
+
+
+def one_of(candidates: Sequence[str]) -> Callable[[str], str]:
+    """Make the type of options that are one of a few words."""
+
+    def parse(text: str) -> str:
+        word = text.casefold()
+        if word not in candidates:
+            raise argparse.ArgumentTypeError(f"unknown {text!r}; {closest(text, candidates)}")
+        return word
+
+    return parse
+
+
+def method_names(text: str) -> tuple[str, ...]:
+    """Parse names of methods between commas; offline ones, for networks only, go last."""
+    given = text.split(",")
+    plain = ["".join(c for c in name.casefold() if c not in "-_ ") for name in given]
+    offline = tuple(name for name in OFFLINE if name in plain)
+    rest = [name for name, word in zip(given, plain, strict=True) if word not in OFFLINE]
+    if offline and not rest:
+        return offline
+    try:
+        return (*(method.name for method in find_methods(rest)), *offline)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix("methods: ")) from None
+
+
+def schedule(text: str) -> tuple[float, float]:
+    """Parse ``c,e``; fractions such as 2/3 are understood."""
+    try:
+        c, e = (float(Fraction(part.strip())) for part in text.split(","))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        c = e = math.nan
+    if not (math.isfinite(c) and c > 0 and math.isfinite(e) and e >= 0):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} given, C,E wanted with C above 0 and E at least 0, such as 1,2/3"
+        )
+    return c, e

@@ -1,0 +1,120 @@
+"""``fastfw reproduce``."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from fastfw._commands.options import Help, UsageError, folder_name, one_of, positive, whole
+from fastfw._commands.output import progress_bar, say, take_folder, unusable_input, write
+from fastfw.experiments._files import remove_empty
+
+__all__ = ["add_parser", "run"]
+
+FIGURES = ("figure1", "figure2", "figure3")
+
+
+def add_parser(commands: Any) -> None:
+    """Add the options of ``fastfw reproduce``."""
+    parser = commands.add_parser(
+        "reproduce",
+        help="run one of the paper's figures: picture, numbers, claims",
+        description="Run one of the paper's figures and write its picture, a CSV file with every "
+        "number, a\nsummary, and claims.md, which answers the paper's claims with these numbers.\n"
+        "  figure1  stochastic setting: regret, time per round, suboptimality by time\n"
+        "  figure2  adversarial setting: regret, time per round\n"
+        "  figure3  network with one hidden layer: suboptimality and accuracies by time",
+        epilog="examples:\n  fastfw reproduce figure1 --quick\n"
+        "  fastfw reproduce figure2 --data mnist --out results\n\n"
+        "Every finished trial is kept in DIR/trials. A run that was stopped, by Ctrl-C or "
+        "otherwise,\ngoes on from there when the same command is given again.",
+        formatter_class=Help,
+        allow_abbrev=False,
+    )
+    option = parser.add_argument
+    option("figure", metavar="|".join(FIGURES), type=one_of(FIGURES), help="which figure")
+    option(
+        "--data",
+        metavar="NAME|PATH",
+        nargs="+",
+        default=None,
+        help="one data set or several, as for compare (default: mnist cifar10; with --quick the "
+        "embedded one)",
+    )
+    option(
+        "--titles",
+        metavar="TITLE",
+        nargs="+",
+        default=None,
+        help="what pictures call them, one title for each data set",
+    )
+    option(
+        "--root",
+        metavar="DIR",
+        type=folder_name,
+        default=None,
+        help="folder of the data sets, in place of FASTFW_DATA",
+    )
+    option("--quick", action="store_true", help="fewer rounds and trials: a minute or two")
+    option(
+        "--trials",
+        metavar="N",
+        type=whole(1),
+        default=None,
+        help="runs of each method (default: 6; with --quick 3)",
+    )
+    option("--seed", metavar="SEED", type=whole(0), default=0, help="seed of the first trial")
+    for name, metavar, what in (
+        ("--rounds", "T", "rounds, also those of ORGFW against time"),
+        ("--batch-size", "B", "rows in a batch"),
+    ):
+        option(name, metavar=metavar, type=whole(1), help=f"{what} (default: the paper's)")
+    option(
+        "--radius",
+        metavar="R",
+        type=positive,
+        help="l1 norm that each row may have (default: the paper's)",
+    )
+    option(
+        "--out",
+        metavar="DIR",
+        type=folder_name,
+        default="fastfw-reproduce",
+        help="folder for the files and for the trials, made if missing",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run ``fastfw reproduce``."""
+    names = (f"{options.figure}.png", f"{options.figure}.csv", "claims.md")
+    made = take_folder(options.out, names)
+    try:
+        from fastfw.experiments.reproduction import reproduce
+        from fastfw.experiments.reproduction_report import format_claims
+
+        with progress_bar() as progress, unusable_input():
+            result = reproduce(
+                options.figure,
+                options.data,
+                root=options.root,
+                out=options.out,
+                quick=options.quick,
+                trials=options.trials,
+                seed=options.seed,
+                titles=options.titles,
+                rounds=options.rounds,
+                batch_size=options.batch_size,
+                radius=options.radius,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        if any((Path(options.out) / "trials").glob("*.npz")):
+            say(f"finished trials are kept in {Path(options.out) / 'trials'}; "
+                "the same command goes on from them")  # fmt: skip
+        raise
+    except UsageError:
+        raise
+    finally:
+        remove_empty(made)
+    write(format_claims(result))
+    write(f"files: {', '.join(str(file) for file in result.files)}")
+    return 0

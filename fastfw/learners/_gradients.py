@@ -1,0 +1,181 @@
+"""The gradient of all losses so far, for the compiled engines of OFW and OAW."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw._checks import FloatArray, IndexArray
+from fastfw.learners._lazy import LazyEngine
+from fastfw.learners._momentum import balls, on_network
+from fastfw.learners._past import Samples
+from fastfw.problems import Rows
+
+__all__ = ["NetworkGradient", "PastGradient", "past_gradient"]
+
+Vertex = tuple[IndexArray, npt.NDArray[np.float64]]
+
+
+def past_gradient(problem: Any, set: Any, engine: LazyEngine) -> PastGradient:
+    """Return the one for this problem and set."""
+    kind = NetworkGradient if on_network(problem, set) else PastGradient
+    return kind(problem, set, engine)
+
+
+class PastGradient:
+    """The gradient, its vertex, and its inner products, for softmax regression on the row-l1 ball.
+
+    A vertex is one place and one value in each l1 ball. `radii` has the balls' radii; their places
+    are `first`, ..., `end` - 1.
+    """
+
+    def __init__(self, problem: Any, set: Any, engine: LazyEngine) -> None:
+        self._set = set
+        self.n_classes = problem.n_classes
+        self.n_rows, d = engine.u.shape
+        self.radii = np.full(self.n_rows, set.radius)
+        self.first, self.end = np.zeros(self.n_rows, np.intp), np.full(self.n_rows, d)
+        self.G = np.zeros((self.n_rows, d))
+        self.scratch = np.zeros_like(engine.u)
+        # as in the iterate
+        self._rounded = self._in(engine.u.dtype, self.radii)
+
+    @staticmethod
+    def _in(dtype: npt.DTypeLike, radii: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        return radii.astype(dtype).astype(np.float64)
+
+    def newest(self, engine: LazyEngine, rows: Rows, batch: IndexArray, weight: float) -> Any:
+        """Begin with the gradients of a batch; return its sum of losses and what is kept of it."""
+        from fastfw.kernels import history
+
+        kept = np.empty((batch.size, self.n_rows), engine.u.dtype)
+        loss: float = history.newest_gradient(
+            rows.X, rows.y, batch, engine.u, engine.scalars[0], weight, kept, self.scratch, self.G
+        )
+        return loss, kept
+
+    def add(
+        self, engine: LazyEngine, source: Samples, keep: float, index: IndexArray,
+        shift: npt.NDArray[np.float64], again: bool,
+    ) -> None:  # fmt: skip
+        """Add the gradients of samples of the past, whose logits follow the last step."""
+        from fastfw.kernels import history
+
+        X, y, rows, weights, kept = source.arrays()
+        history.add_past_gradient(
+            X, y, rows, weights, kept, keep, index, shift, again, engine.u, engine.scalars[0],
+            self.scratch, self.G,
+        )  # fmt: skip
+
+    def vertex(self) -> Vertex | None:
+        """Return the vertex that minimises ⟨gradient, v⟩, or None if it is not finite."""
+        from fastfw.kernels import l1
+
+        index, value = self._room()
+        return (index, value) if l1.lmo(self.G, self._set.radius, index, value) else None
+
+    def _room(self) -> Vertex:
+        return np.empty(len(self.radii), np.intp), np.empty(len(self.radii))
+
+    def slopes(self, codes: IndexArray) -> npt.NDArray[np.float64]:
+        """Return ⟨gradient, v⟩ of vertices as codes: j for +r at place j, -1 - j for -r."""
+        from fastfw.kernels import history
+
+        out = np.empty(len(codes))
+        history.slopes(self.G, codes, self._rounded[0], out)
+        return out
+
+    def slope(self, point: FloatArray) -> float:
+        """Return ⟨gradient, point⟩."""
+        from fastfw.kernels import history
+
+        return float(history.inner(self.G, point))
+
+    def copy(self) -> Any:
+        """Return one with memory of its own."""
+        other = copy.copy(self)
+        other.G, other.scratch = self.G.copy(), self.scratch.copy()
+        return other
+
+
+class NetworkGradient(PastGradient):
+    """The same for a network in l1 balls; see ``kernels.network_past``."""
+
+    def __init__(self, problem: Any, set: Any, engine: LazyEngine) -> None:
+        m, d = engine.u.shape
+        n_classes = problem.n_classes
+        self.n_classes, self.n_rows = n_classes, m
+        self._activation = problem.activation_number
+        self._balls = balls(set)
+        # rows of W1; b1, the rows of W2, b2
+        counts = [m, 1, n_classes, 1]
+        self.radii = np.repeat(self._balls[0], counts)
+        self._rounded = self._in(engine.u.dtype, self.radii)
+        ends = np.cumsum([m, *[m] * n_classes, n_classes])
+        self.first = np.array([*[0] * m, 0, *ends[:-1]])
+        self.end = np.array([*[d] * m, *ends])
+        self.G, self.tail = np.zeros((m, d)), np.zeros(engine.tails.shape[1])
+        self.scratch = np.zeros_like(engine.u)
+
+    def newest(self, engine: LazyEngine, rows: Rows, batch: IndexArray, weight: float) -> Any:
+        """As `PastGradient.newest`; the outputs of the first layer are kept."""
+        from fastfw.kernels import network_past
+
+        kept = np.empty((batch.size, self.n_rows), engine.u.dtype)
+        loss: float = network_past.newest_gradient(
+            rows.X, rows.y, batch, engine.u, engine.scalars[0], engine.tails[0], self._activation,
+            weight, kept, self.scratch, self.G, self.tail,
+        )  # fmt: skip
+        return loss, kept
+
+    def add(
+        self, engine: LazyEngine, source: Samples, keep: float, index: IndexArray,
+        shift: npt.NDArray[np.float64], again: bool,
+    ) -> None:  # fmt: skip
+        """As `PastGradient.add`, with the outputs of the first layer for logits."""
+        from fastfw.kernels import network_past
+
+        X, y, rows, weights, kept = source.arrays()
+        network_past.add_past_gradient(
+            X, y, rows, weights, kept, keep, index, shift, again, engine.u, engine.scalars[0],
+            engine.tails[0], self._activation, self.scratch, self.G, self.tail,
+        )  # fmt: skip
+
+    def vertex(self) -> Vertex | None:
+        """As `PastGradient.vertex`, with places in the tail for its balls."""
+        from fastfw.kernels import l1, network
+
+        m, (radii, keys, random) = self.n_rows, self._balls
+        index, value = self._room()
+        if not l1.lmo(self.G, radii[0], index[:m], value[:m]):
+            return None
+        if random[0]:
+            l1.break_ties(self.G, radii[0], keys[0], index[:m], value[:m])
+        fits = network.tail_lmo(self.tail, m, radii, keys, random, index[m:], value[m:])
+        return (index, value) if fits else None
+
+    def slopes(self, codes: IndexArray) -> npt.NDArray[np.float64]:
+        """As `PastGradient.slopes`."""
+        from fastfw.kernels import network_past
+
+        m = self.n_rows
+        out = super().slopes(np.ascontiguousarray(codes[:, :m]))
+        radii = self._rounded[m:]
+        network_past.add_tail_slopes(self.tail, np.ascontiguousarray(codes[:, m:]), radii, out)
+        return out
+
+    def slope(self, point: FloatArray) -> float:
+        """As `PastGradient.slope`."""
+        from fastfw.kernels import history
+
+        W1 = point[: self.G.size].reshape(self.G.shape)
+        return float(history.inner(self.G, W1)) + float(self.tail @ point[self.G.size :])
+
+    def copy(self) -> Any:
+        """Return one with memory of its own."""
+        other = super().copy()
+        other.tail = self.tail.copy()
+        return other
