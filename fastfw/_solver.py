@@ -29,6 +29,7 @@ import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
 from fastfw._csr import is_sparse
+from fastfw.sets._projections import project_simplex
 
 __all__ = ["FaceNewton", "Limits", "Outcome", "QuasiNewton", "alternate", "decompose", "descend"]
 
@@ -380,7 +381,7 @@ class FaceNewton:
         def part(first: int) -> npt.NDArray[Any]:
             block = self._X[first : first + _BLOCK]
             p: npt.NDArray[Any] = softmax(np.asarray(block @ x.T)).astype(dtype, copy=False)
-            columns = block[:, used]
+            columns: Any = block[:, used]
             a: npt.NDArray[Any] = columns.toarray() if is_sparse(columns) else columns
             a = a.astype(dtype, copy=False)
             m: npt.NDArray[Any] = a[:, position]
@@ -411,14 +412,14 @@ def softmax(logits: Array) -> Array:
 def _working_set(x: Array, size: Array, largest: int) -> npt.NDArray[np.bool_] | None:
     """Nonzeros, and in every row half as many again (16 or more) of largest gradient.
 
-    Fewer are added where the set would grow beyond ``largest``; None if not even 16 find room.
+    Fewer are added where the set would grow beyond ``largest``; None if the nonzeros do.
     """
     mask: npt.NDArray[np.bool_] = x != 0.0
     room = (largest - np.count_nonzero(mask)) // len(mask)
-    if room < 16:
+    if room < 0:
         return None
     for row, magnitude in zip(mask, size, strict=True):
-        extra = max(16, min(int(np.count_nonzero(row)) // 2, room))
+        extra = min(max(16, int(np.count_nonzero(row)) // 2), room)
         order = np.argsort(np.where(row, 0.0, -magnitude), kind="stable")
         row[order[:extra]] = True
     return mask
@@ -729,15 +730,3 @@ def decompose(
 
 def _constant(target: float) -> Callable[[float], float]:
     return lambda value: target
-
-
-def project_simplex(v: Array) -> Array:
-    """Project onto the probability simplex: max(v - theta, 0) with theta found by sorting.
-
-    >>> project_simplex(np.array([0.9, 0.5, -1.0]))
-    array([0.7, 0.3, 0. ])
-    """
-    ordered = np.sort(v)[::-1]
-    thetas = (np.cumsum(ordered) - 1.0) / np.arange(1, len(v) + 1)
-    theta = thetas[np.flatnonzero(ordered > thetas)[-1]]
-    return np.asarray(np.maximum(v - theta, 0.0))

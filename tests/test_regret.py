@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import hypothesis.strategies as st
@@ -276,6 +277,63 @@ def test_quasi_newton_where_the_working_set_is_too_large(monkeypatch, radius):
     best = solve(X, y, 3, radius)
     assert_certified(best, X, y, radius)
     assert best.iterations > 5
+
+
+def test_newton_goes_on_once_few_entries_are_left(monkeypatch):
+    # The start has more nonzeros than the limit allows, the solution fewer.
+    X, y = blobs(9, n=60, d=30, n_classes=3, spread=2.0)
+    expected = solve(X, y, 3, 1.0, tol=1e-9)
+    nonzeros = np.count_nonzero(expected.decision)
+    assert nonzeros < 40
+    steps = []
+    original = _solver.FaceNewton.minimiser
+
+    def spy(self, point):
+        proposal = original(self, point)
+        steps.append(proposal is not None)
+        return proposal
+
+    monkeypatch.setattr(_solver.FaceNewton, "minimiser", spy)
+    dense = _solver.FaceNewton.__init__.__kwdefaults__
+    monkeypatch.setitem(dense, "largest", nonzeros + 10)
+    evaluate = _evaluation(X, y, 1.0)
+    start = evaluate(np.full((3, 30), 1.0 / 31))
+    project = fw.RowL1Ball((3, 30), 1.0).project
+    with ThreadPoolExecutor(2) as pool:
+        newton = _solver.FaceNewton(X, 1.0, 1.0 / 60, lambda v: _projected(v, 1.0), pool=pool)
+        limits = _solver.Limits(lambda value: 1e-9 * value, 1000, np.inf, start.value)
+        outcome = _solver.alternate(evaluate, newton, _solver.QuasiNewton(project), start, limits)
+    assert outcome.reason == "converged"
+    assert steps[0] is False  # 90 nonzeros are too many
+    assert any(steps)
+    assert outcome.point.value == pytest.approx(expected.value, rel=1e-9)
+
+
+def _projected(rows, radius):
+    return fw.RowL1Ball(rows.shape, radius).project(rows)
+
+
+def _evaluation(X, y, radius):
+    problem = fw.SoftmaxRegression(X.shape[1], int(y.max()) + 1)
+    ball = fw.RowL1Ball(problem.shape, radius)
+
+    def evaluate(x):
+        value, gradient = problem.loss_and_gradient(x, (X, y))
+        gradient = np.array(gradient)
+        gap = float(np.vdot(gradient, x - np.asarray(ball.lmo(gradient))))
+        return _solver.Point(x, float(value), gradient, gap)
+
+    return evaluate
+
+
+def test_hessians_in_single_precision_cost_no_accuracy(monkeypatch):
+    X, y = blobs(10, n=60, d=8, n_classes=3)
+    expected = solve(X, y, 3, 2.0, tol=1e-10)
+    monkeypatch.setattr(_solver, "_SINGLE", 0)
+    monkeypatch.setattr(_solver, "_BLOCK", 7)
+    best = solve(X, y, 3, 2.0, tol=1e-10)
+    assert_certified(best, X, y, 2.0, 1e-10)
+    assert best.value == pytest.approx(expected.value, abs=1e-10)
 
 
 class LmoOnly:

@@ -21,18 +21,18 @@ from fastfw.experiments.reproduction import KEPT, Curve, Part, Reproduction
 from fastfw.experiments.reproduction_report import format_claims, write_claims
 from fastfw.streams import Dataset
 
-SIZES = {"rounds": 6, "batch_size": 4, "radius": 2.0, "trials": 2, "seed": 3}
-ARGUMENTS = ["--rounds", "6", "--batch-size", "4", "--radius", "2", "--trials", "2", "--seed", "3"]
+SIZES = {"rounds": 4, "batch_size": 3, "radius": 2.0, "trials": 2, "seed": 3}
+ARGUMENTS = ["--rounds", "4", "--batch-size", "3", "--radius", "2", "--trials", "2", "--seed", "3"]
 
 
 @pytest.fixture(scope="module")
 def blobs(tmp_path_factory):
     """Return the path of a small data set with a test part."""
     rng = np.random.default_rng(0)
-    y = np.arange(40) % 3
-    X = rng.normal(size=(40, 5)) + 2.0 * np.eye(3, 5)[y]
+    y = np.arange(24) % 3
+    X = rng.normal(size=(24, 5)) + 2.0 * np.eye(3, 5)[y]
     path = tmp_path_factory.mktemp("data") / "blobs.npz"
-    np.savez(path, X=X[:30], y=y[:30], X_test=X[30:], y_test=y[30:])
+    np.savez(path, X=X[:15], y=y[:15], X_test=X[15:], y_test=y[15:])
     return str(path)
 
 
@@ -76,14 +76,14 @@ def test_regret_is_that_of_compare(whole, blobs, figure, setting):
     for curve, run in zip(curves, expected.methods, strict=True):
         assert curve.label == run.method.label
         np.testing.assert_array_equal(curve.values, run.regret)
-        np.testing.assert_array_equal(curve.rounds, np.arange(1, 7))
+        np.testing.assert_array_equal(curve.rounds, np.arange(1, 5))
         assert curve.work == run.gradient_evaluations[0]
         assert curve.oracle_calls == run.lmo_calls[0]
         margin = part.comparator.gap * curve.rounds
         np.testing.assert_allclose(curve.upper - curve.values, [margin] * 2, atol=1e-12)
     assert part.comparator.value == expected.comparator.value
     for cost, curve in zip(part.panels["cost"], curves, strict=True):
-        np.testing.assert_array_equal(cost.values, curve.seconds[:, -1:] * 1e3 / 6)
+        np.testing.assert_array_equal(cost.values, curve.seconds[:, -1:] * 1e3 / 4)
 
 
 def test_suboptimality_is_measured_at_equal_work(whole, blobs):
@@ -91,7 +91,7 @@ def test_suboptimality_is_measured_at_equal_work(whole, blobs):
     X, y, _, _ = fw.datasets.load(blobs)
     problem, ball = fw.SoftmaxRegression(5, 3), fw.RowL1Ball((3, 5), radius=2.0)
     best = part.comparator
-    rounds = {"orgfw": 6, "osfw": 12, "regularized-ofw": 12, "ofw": 5, "oaw": 5}
+    rounds = {"orgfw": 4, "osfw": 8, "regularized-ofw": 8, "ofw": 4, "oaw": 4}
     first = problem.loss(np.zeros((3, 5)), Dataset(X, y))
     for curve in part.panels["suboptimality"]:
         assert curve.rounds[0] == 1
@@ -101,7 +101,7 @@ def test_suboptimality_is_measured_at_equal_work(whole, blobs):
         assert (curve.upper >= curve.values * (1 - 1e-12)).all()
     (own,) = [curve for curve in part.panels["suboptimality"] if curve.method == "osfw"]
     for trial, seed in enumerate((3, 4)):
-        stream = fw.iid_stream(X, y, batch_size=4, rounds=12, seed=seed)
+        stream = fw.iid_stream(X, y, batch_size=3, rounds=8, seed=seed)
         W = fw.OSFW(problem, ball, seed=(seed, 1)).run(stream).decision
         expected = (problem.loss(W, Dataset(X, y)) - best.value) / (first - best.value)
         assert own.values[trial, -1] == pytest.approx(expected, rel=1e-12)
@@ -109,7 +109,7 @@ def test_suboptimality_is_measured_at_equal_work(whole, blobs):
 
 def test_the_network_is_that_of_compare_network(whole, blobs):
     (part,) = whole[0]["figure3"].parts
-    sizes = {"rounds": 6, "batch_size": 4, "radius": 2.0}
+    sizes = {"rounds": 4, "batch_size": 3, "radius": 2.0}
     expected = compare_network(blobs, trials=2, seed=3, checkpoints=30, **sizes)
     least = expected.lowest_loss
     for index, run in enumerate(expected.runs):
@@ -398,7 +398,7 @@ def test_the_command_prints_claims_and_names_its_files(whole, blobs, tmp_path, c
     printed, err = capsys.readouterr()
     assert err == ""
     assert printed.startswith("## Figure 2")
-    assert "**My blobs** (30 x 5, 3 classes)" in printed
+    assert "**My blobs** (15 x 5, 3 classes)" in printed
     for name in ("figure2.png", "figure2.csv", "figure2-summary.csv", "claims.md"):
         assert str(out / name) in printed.splitlines()[-1]
         assert (out / name).is_file()

@@ -37,7 +37,7 @@ _METHODS = {
 #: N of the paper: rounds of ORGFW for suboptimality by time.
 _DESCENT = {"mnist": 1600, "fashion-mnist": 1600, "cifar10": 4000}
 _CHECKPOINTS = 30
-_TOLERANCE = 1e-6  # of the comparator's gap, relative to its loss
+_TOLERANCE = 1e-5  # of the comparator's gap, relative to its loss
 
 
 class _Plan:

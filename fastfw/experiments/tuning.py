@@ -51,6 +51,9 @@ STEPS: tuple[Pair, ...] = tuple((c, e) for c in (0.1, 0.5, 1.0, 2.0) for e in _E
 MOMENTA: tuple[Pair, ...] = tuple((c, e) for c in (0.5, 1.0, 2.0) for e in _EXPONENTS)
 """Momentum likewise."""
 
+_WARM: set[str] = set()
+"""Methods that have been run in this process."""
+
 COLUMNS = (
     "rank",
     "method",
@@ -345,6 +348,10 @@ def _trial(
     learner = method.build(problem, ball, rounds=rounds, seed=(seed, 1), **_options(constants))
     stream = make_stream(setting, data, batch_size=batch_size, rounds=rounds, seed=seed)
     try:
+        if name not in _WARM:  # compile before the clock runs, once in a process
+            few = make_stream(setting, data, batch_size=batch_size, rounds=min(rounds, 2), seed=0)
+            method.build(problem, ball, rounds=2, seed=0, **_options(constants)).run(few)
+            _WARM.add(name)
         ran = learner.run(stream)
         score = float(np.mean(ran.losses)) if criterion == "regret" else float(
             problem.loss(np.asarray(ran.decision, dtype=np.float64), data)

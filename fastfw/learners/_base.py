@@ -6,12 +6,11 @@ import copy
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from os import PathLike
 from types import MethodType
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +21,7 @@ from fastfw._csr import is_sparse
 from fastfw._threads import number_of_threads
 from fastfw.learners import _files
 from fastfw.learners._engines import Engine, FusedMomentum, StepsEngine
+from fastfw.learners._results import Round, RunResult
 from fastfw.learners._starts import first_point
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
@@ -34,59 +34,6 @@ Self = TypeVar("Self", bound="OnlineLearner")
 
 # Rows handed to a compiled run at a time: enough to forget the cost of the call.
 _ROWS_AT_ONCE = 2048
-
-
-class Round(NamedTuple):
-    """What a round was: its number and the loss of the decision played in it."""
-
-    t: int
-    loss: float
-
-
-@dataclass(frozen=True, repr=False)
-class RunResult:
-    """Outcome of `OnlineLearner.run` over T rounds.
-
-    Attributes
-    ----------
-    losses : ndarray of float64, shape (T,)
-        Loss of x_t on batch t, before the update.
-    seconds : ndarray of float64, shape (T,)
-        Cumulative time of the updates, without evaluation and without making the batches. A
-        compiled run measures several rounds at a time and spreads their time evenly.
-    decision : ndarray, shape of the set
-        The decision after the last round, x_{T+1}.
-    average : ndarray, shape of the set
-        Mean of all decisions played by the learner so far.
-    gradient_evaluations : int
-        Gradients of single samples that the method, as the paper states it, asked for.
-    lmo_calls : int
-        Calls of the linear minimisation oracle.
-    checkpoints : ndarray of int, shape (k,)
-        Rounds whose decisions were kept.
-    decisions : ndarray, shape (k, ...)
-        Those decisions x_t.
-    checkpoint_seconds : ndarray of float64, shape (k,)
-        Update time spent before each of those rounds.
-    """
-
-    losses: npt.NDArray[np.float64]
-    seconds: npt.NDArray[np.float64]
-    decision: FloatArray
-    average: FloatArray
-    gradient_evaluations: int
-    lmo_calls: int
-    checkpoints: npt.NDArray[np.intp]
-    decisions: FloatArray
-    checkpoint_seconds: npt.NDArray[np.float64]
-
-    def __repr__(self) -> str:
-        T = len(self.losses)
-        per_round = 1e3 * self.seconds[-1] / T if T else 0.0
-        return (
-            f"<RunResult: {T} rounds, mean loss {self.losses.mean() if T else float('nan'):.4f}, "
-            f"{per_round:.3g} ms per round, {self.gradient_evaluations} gradient evaluations>"
-        )
 
 
 class OnlineLearner(ABC):
@@ -409,7 +356,7 @@ class OnlineLearner(ABC):
             found: Any = batch.data.dtype
         elif isinstance(batch, Dataset):
             found = batch.dtype
-        elif not self._fused:
+        elif type(self._problem) not in (SoftmaxRegression, OneHiddenLayer):
             found = getattr(getattr(batch, "X", None), "dtype", None)
             if isinstance(batch, tuple | list) and batch:
                 found = getattr(batch[0], "dtype", None)
@@ -439,8 +386,8 @@ class OnlineLearner(ABC):
             return StepsEngine(self._round, self._first_state(start))
         if not isinstance(self._engine, StepsEngine):
             raise TypeError(
-                f"X is a sparse matrix, for which {type(self).__name__} has no compiled rounds, and "
-                'the rounds before were; use X.toarray(), or engine="steps" from the start'
+                f"X is a sparse matrix, for which {type(self).__name__} has no compiled rounds, "
+                'and those before were; use X.toarray(), or engine="steps" from the start'
             )
         return self._engine
 

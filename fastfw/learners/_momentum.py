@@ -11,12 +11,12 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray
 from fastfw._layout import padded, padded_zeros, unpadded
 from fastfw.learners._engines import Engine, FusedMomentum, on_row_l1_ball
+from fastfw.learners._function import FusedFunction, on_function
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows
-from fastfw.product_sets import L1Ball, ProductSet
-from fastfw.sets import RowL1Ball
+from fastfw.sets import L1Ball, ProductSet, RowL1Ball
 
-__all__ = ["FusedNetwork", "balls", "can_fuse", "fused_momentum", "on_network"]
+__all__ = ["FusedNetwork", "balls", "can_fuse", "can_play", "fused_momentum", "on_network"]
 
 Coefficients = Callable[[int], tuple[float, float, float, float]]
 
@@ -36,12 +36,19 @@ def can_fuse(problem: Any, set: Any) -> bool:
     return on_row_l1_ball(problem, set) or on_network(problem, set)
 
 
+def can_play(problem: Any, set: Any) -> bool:
+    """Whether `fused_momentum` has an engine for this problem and set."""
+    return can_fuse(problem, set) or on_function(problem, set)
+
+
 def fused_momentum(
-    problem: Any, set: Any, start: FloatArray, coefficients: Coefficients, threads: int
+    problem: Any, set: Any, start: FloatArray, coefficients: Coefficients, threads: int = 1
 ) -> Engine:
-    """Return the compiled engine; see `FusedMomentum`. Networks take one thread."""
+    """Return the compiled engine; see `FusedMomentum`. All others take one thread."""
     if on_row_l1_ball(problem, set):
         return FusedMomentum(problem, set, start, coefficients, threads)
+    if on_function(problem, set):
+        return FusedFunction(problem, set, start, coefficients)
     return FusedNetwork(problem, set, start, coefficients)
 
 
@@ -73,7 +80,7 @@ class FusedNetwork:
         self._activation = problem.activation_number
         self._balls = balls(set)
         self._radius = float(self._balls[0][0])
-        self._coefficients = coefficients
+        self.coefficients = coefficients
         m, self._d = problem.block_shapes["W1"]
         W1 = problem.blocks(start)["W1"]
         self.u = padded(W1, start.dtype)
@@ -93,7 +100,7 @@ class FusedNetwork:
         from fastfw.kernels import network
 
         k = starts.size - 1
-        alpha, beta, gamma, eta = np.array([self._coefficients(t + i) for i in range(k)]).T.copy()
+        alpha, beta, gamma, eta = np.array([self.coefficients(t + i) for i in range(k)]).T.copy()
         losses = np.empty(k)
         done: int = network.momentum_rounds(
             *rows, starts, self._mean, alpha, beta, gamma, eta, *self._balls, self._activation,

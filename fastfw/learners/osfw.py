@@ -9,8 +9,8 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import Engine
-from fastfw.learners._momentum import can_fuse, fused_momentum
-from fastfw.learners._oracles import evaluate, vertex
+from fastfw.learners._momentum import can_play, fused_momentum
+from fastfw.learners._oracles import evaluate, toward, vertex
 from fastfw.schedules import power_schedule
 
 __all__ = ["OSFW"]
@@ -93,7 +93,7 @@ class OSFW(OnlineLearner):
         loss, gradient = evaluate(self.problem, x, batch)
         d = (1.0 - rho) * state["d"] + rho * gradient if t > 1 else rho * gradient
         v = vertex(self.set, d, t)
-        return loss, {"x": x + eta * (v - x), "d": d}
+        return loss, {"x": toward(x, v, eta), "d": d}
 
     def _coefficients(self, t: int) -> tuple[float, float, float, float]:
         """D ← gamma d + alpha ∇F(x_t) - beta ∇F(x_{t-1}), and the step."""
@@ -101,7 +101,7 @@ class OSFW(OnlineLearner):
         return rho, 0.0, 1.0 - rho, self._schedule("step", t)
 
     def _can_fuse(self) -> bool:
-        return can_fuse(self.problem, self.set)
+        return can_play(self.problem, self.set)
 
     def _make_fused(self, start: FloatArray) -> Engine:
         return fused_momentum(self.problem, self.set, start, self._coefficients, self.threads)
