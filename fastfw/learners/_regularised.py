@@ -46,7 +46,7 @@ def _gradient_bound(problem: SoftmaxRegression, rows: Rows) -> float:
         longest = math.sqrt(2.0 * float(problem.with_reduction("mean").smoothness(A)))
     else:
         longest = math.sqrt(float(np.einsum("ij,ij->i", A, A, dtype=np.float64).max()))
-    return math.sqrt(2.0) * longest * problem.weight(n) * n
+    return float(math.sqrt(2.0) * longest * problem.weight(n) * n)
 
 
 class FusedRegularised(LazyEngine):
