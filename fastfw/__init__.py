@@ -23,20 +23,40 @@ _HOME = {
     "ORGFW": "learners.orgfw",
     "OSFW": "learners.osfw",
     "OnlineLearner": "learners._base",
-    "FitResult": "learners._offline",
+    "FitResult": "learners._results",
     "OfflineLearner": "learners._offline",
     "RegularizedOFW": "learners.regularized_ofw",
     "SVRF": "learners.svrf",
     "SpiderFW": "learners.spider_fw",
-    "Round": "learners._base",
-    "RunResult": "learners._base",
-    "L1Ball": "product_sets",
-    "L1Vertex": "product_sets",
+    "Round": "learners._results",
+    "RunResult": "learners._results",
     "OneHiddenLayer": "network",
-    "ProductSet": "product_sets",
-    "ProductVertex": "product_sets",
+    "FunctionProblem": "custom",
+    "problem_from_function": "custom",
+    "BirkhoffPolytope": "sets",
+    "ConvexSet": "sets",
+    "DenseVertex": "sets",
+    "EntriesVertex": "sets",
+    "FlowPolytope": "sets",
+    "GroupL1Ball": "sets",
+    "GroupVertex": "sets",
+    "KSparsePolytope": "sets",
+    "KSparseVertex": "sets",
+    "L1Ball": "sets",
+    "L1Vertex": "sets",
+    "L2Ball": "sets",
+    "LInfBall": "sets",
+    "NuclearNormBall": "sets",
+    "PathVertex": "sets",
+    "PermutationVertex": "sets",
+    "ProductSet": "sets",
+    "ProductVertex": "sets",
+    "RankOneVertex": "sets",
     "RowL1Ball": "sets",
     "RowVertex": "sets",
+    "SignVertex": "sets",
+    "Simplex": "sets",
+    "Vertex": "sets",
     "SoftmaxRegression": "problems",
     "power_schedule": "schedules",
     "Batch": "streams",
@@ -68,11 +88,13 @@ if TYPE_CHECKING:
     from fastfw.base_learners import RFTL as RFTL
     from fastfw.base_learners import BaseLearner as BaseLearner
     from fastfw.base_learners import LinearLearner as LinearLearner
+    from fastfw.custom import FunctionProblem as FunctionProblem
+    from fastfw.custom import problem_from_function as problem_from_function
     from fastfw.learners._base import OnlineLearner as OnlineLearner
-    from fastfw.learners._base import Round as Round
-    from fastfw.learners._base import RunResult as RunResult
-    from fastfw.learners._offline import FitResult as FitResult
     from fastfw.learners._offline import OfflineLearner as OfflineLearner
+    from fastfw.learners._results import FitResult as FitResult
+    from fastfw.learners._results import Round as Round
+    from fastfw.learners._results import RunResult as RunResult
     from fastfw.learners.meta_frank_wolfe import MetaFrankWolfe as MetaFrankWolfe
     from fastfw.learners.morgfw import MORGFW as MORGFW
     from fastfw.learners.oaw import OAW as OAW
@@ -84,18 +106,36 @@ if TYPE_CHECKING:
     from fastfw.learners.svrf import SVRF as SVRF
     from fastfw.network import OneHiddenLayer as OneHiddenLayer
     from fastfw.problems import SoftmaxRegression as SoftmaxRegression
-    from fastfw.product_sets import L1Ball as L1Ball
-    from fastfw.product_sets import L1Vertex as L1Vertex
-    from fastfw.product_sets import ProductSet as ProductSet
-    from fastfw.product_sets import ProductVertex as ProductVertex
     from fastfw.regret import BestDecision as BestDecision
     from fastfw.regret import RegretCurve as RegretCurve
     from fastfw.regret import best_fixed_decision as best_fixed_decision
     from fastfw.regret import regret as regret
     from fastfw.regret import suboptimality as suboptimality
     from fastfw.schedules import power_schedule as power_schedule
+    from fastfw.sets import BirkhoffPolytope as BirkhoffPolytope
+    from fastfw.sets import ConvexSet as ConvexSet
+    from fastfw.sets import DenseVertex as DenseVertex
+    from fastfw.sets import EntriesVertex as EntriesVertex
+    from fastfw.sets import FlowPolytope as FlowPolytope
+    from fastfw.sets import GroupL1Ball as GroupL1Ball
+    from fastfw.sets import GroupVertex as GroupVertex
+    from fastfw.sets import KSparsePolytope as KSparsePolytope
+    from fastfw.sets import KSparseVertex as KSparseVertex
+    from fastfw.sets import L1Ball as L1Ball
+    from fastfw.sets import L1Vertex as L1Vertex
+    from fastfw.sets import L2Ball as L2Ball
+    from fastfw.sets import LInfBall as LInfBall
+    from fastfw.sets import NuclearNormBall as NuclearNormBall
+    from fastfw.sets import PathVertex as PathVertex
+    from fastfw.sets import PermutationVertex as PermutationVertex
+    from fastfw.sets import ProductSet as ProductSet
+    from fastfw.sets import ProductVertex as ProductVertex
+    from fastfw.sets import RankOneVertex as RankOneVertex
     from fastfw.sets import RowL1Ball as RowL1Ball
     from fastfw.sets import RowVertex as RowVertex
+    from fastfw.sets import SignVertex as SignVertex
+    from fastfw.sets import Simplex as Simplex
+    from fastfw.sets import Vertex as Vertex
     from fastfw.streams import Batch as Batch
     from fastfw.streams import Dataset as Dataset
     from fastfw.streams import IndexedStream as IndexedStream

@@ -1,8 +1,8 @@
 """Fitting a softmax regression to a whole data set by rounds of an online learner.
 
-What `fastfw.sklearn` does between its checks and its attributes: batches as shuffled passes over the
-data, weights as frequencies, the mean of the latest decisions, an end decided by the Frank-Wolfe
-gap, and a radius chosen by held-out loss.
+What `fastfw.sklearn` does between its checks and its attributes: batches as shuffled passes over
+the data, weights as frequencies, the mean of the latest decisions, an end decided by the
+Frank-Wolfe gap, and a radius chosen by held-out loss.
 """
 
 from __future__ import annotations

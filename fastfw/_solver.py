@@ -29,6 +29,7 @@ import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
 from fastfw._csr import is_sparse
+from fastfw.sets._projections import project_simplex
 
 __all__ = ["FaceNewton", "Limits", "Outcome", "QuasiNewton", "alternate", "decompose", "descend"]
 
@@ -729,15 +730,3 @@ def decompose(
 
 def _constant(target: float) -> Callable[[float], float]:
     return lambda value: target
-
-
-def project_simplex(v: Array) -> Array:
-    """Project onto the probability simplex: max(v - theta, 0) with theta found by sorting.
-
-    >>> project_simplex(np.array([0.9, 0.5, -1.0]))
-    array([0.7, 0.3, 0. ])
-    """
-    ordered = np.sort(v)[::-1]
-    thetas = (np.cumsum(ordered) - 1.0) / np.arange(1, len(v) + 1)
-    theta = thetas[np.flatnonzero(ordered > thetas)[-1]]
-    return np.asarray(np.maximum(v - theta, 0.0))

@@ -82,8 +82,8 @@ class BaseLearner(ABC):
         """Memory before any direction; its dtype is the one of `start`."""
 
     @abstractmethod
-    def answer(self, set: Any, memory: FloatArray, turn: Turn) -> FloatArray:
-        """Point to play, of the memory's dtype."""
+    def answer(self, set: Any, memory: FloatArray, turn: Turn) -> Any:
+        """Point to play: an array, or a `Vertex` of the set."""
 
     @abstractmethod
     def remember(
@@ -174,8 +174,8 @@ class LinearLearner:
         """Return this round's point, a read-only array of the set's shape."""
         if self._played is None:
             played = self._method.answer(self._set, self._memory, self._turn)
-            # A method of the user's own may keep the array that it gave.
-            self._played = sealed(np.array(played))
+            # A copy: a method of the user's own may keep the array that it gave.
+            self._played = sealed(np.array(played, self._memory.dtype))
         return self._played
 
     def observe(self, direction: npt.ArrayLike) -> None:
@@ -305,11 +305,11 @@ class FTPL(BaseLearner):
         """Zeros: the sum of no directions."""
         return np.zeros_like(start)
 
-    def answer(self, set: Any, memory: FloatArray, turn: Turn) -> FloatArray:
-        """Vertex for the perturbed sum; the perturbation is added in float64."""
+    def answer(self, set: Any, memory: FloatArray, turn: Turn) -> Any:
+        """Vertex for the perturbed sum, as the set gives it; noise is added in float64."""
         drawn = self._draw(memory.shape, turn.t if self.fresh else turn.first, turn.k, turn.seed)
         drawn += self.rate(turn.rounds) * memory.astype(np.float64)
-        return np.asarray(set.lmo(drawn), dtype=memory.dtype)
+        return set.lmo(drawn)
 
     def remember(
         self, set: Any, memory: FloatArray, direction: FloatArray, turn: Turn

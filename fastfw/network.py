@@ -11,8 +11,7 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray, features, positive_int
 from fastfw._layout import padded, padded_zeros, unpadded
 from fastfw.problems import Classification, Rows
-from fastfw.product_sets import L1Ball, ProductSet
-from fastfw.sets import RowL1Ball
+from fastfw.sets import L1Ball, ProductSet, RowL1Ball
 
 __all__ = ["ACTIVATIONS", "OneHiddenLayer"]
 

@@ -15,20 +15,25 @@ import warnings
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from html import escape
 from importlib import import_module
 from itertools import pairwise, zip_longest
 from types import ModuleType
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from fastfw import _solver
 from fastfw._checks import batch_parts, positive_float, positive_int
+from fastfw._show import axes_of, data_frame, html_table, short
 from fastfw._solver import Limits, Outcome, Point
 from fastfw.problems import SoftmaxRegression
 from fastfw.sets import RowL1Ball
 from fastfw.streams import Batch, Dataset, IndexedStream
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["BestDecision", "RegretCurve", "best_fixed_decision", "regret", "suboptimality"]
 
@@ -77,6 +82,26 @@ class BestDecision(NamedTuple):
         """No decision in the set has a loss below this (convex problems)."""
         return self.value - self.gap
 
+    def __repr__(self) -> str:
+        return (
+            f"<BestDecision: loss {self.value:.6g}, at most {self.gap:.2g} above the least, "
+            f"{self.iterations} iterations, {self.seconds:.3g} s>"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(
+            "BestDecision",
+            [
+                ("loss", f"{self.value:.8g}"),
+                ("gap", f"{self.gap:.2g}"),
+                ("least possible loss", f"{self.lower_bound:.8g}"),
+                ("decision", f"{self.decision.shape}, {np.count_nonzero(self.decision)} nonzero"),
+                ("rows", self.n_samples),
+                ("iterations", self.iterations),
+                ("time", f"{self.seconds:.3g} s"),
+            ],
+        )
+
 
 def best_fixed_decision(
     problem: Any,
@@ -104,7 +129,8 @@ def best_fixed_decision(
     set : RowL1Ball or object
         Has ``shape`` and ``lmo(direction)``; ``project(x)`` and ``start()`` are used if present.
     X : array_like, shape (n, d), or Dataset
-        Features. Computations are in float64, whatever the dtype.
+        Features. Computations are in float64, whatever the dtype. For problems of your own without
+        `y`: a batch that holds all the data, in any form that the problem takes.
     y : array_like, shape (n,), optional
         Labels; left out if `X` is a Dataset or anything else with ``.X`` and ``.y``.
     tol : float
@@ -177,8 +203,8 @@ def best_fixed_decision(
             else:
                 outcome = _solve(_chunked(problem, data, pool), set, _start(set), tol, limits)
     else:
-        batch = (X, y) if y is not None else batch_parts(X)
-        n_samples = len(batch[0])
+        batch = (X, y) if y is not None else _as_pair(X)
+        n_samples = _n_rows(batch)
         outcome = _solve(_whole(problem, batch), set, _start(set), tol, limits)
     point = outcome.point
     if outcome.reason != "converged":
@@ -363,7 +389,7 @@ def _chunked(
     return objective
 
 
-def _whole(problem: Any, batch: tuple[Any, Any]) -> _solver.Objective:
+def _whole(problem: Any, batch: Any) -> _solver.Objective:
     """Loss and gradient of any problem, as it gives them for the whole data."""
 
     def objective(x: Array) -> tuple[float, Array]:
@@ -442,6 +468,59 @@ class RegretCurve(np.ndarray[Any, np.dtype[np.float64]]):
                 "compute from .lower and .upper of the curve that regret() returned"
             )
         return np.asarray(self) + self._margin
+
+    def _repr_html_(self) -> str:
+        if self._margin is None or self.ndim != 1 or not self.size:
+            return f"<pre>{escape(repr(self))}</pre>"
+        return html_table(
+            "RegretCurve",
+            [
+                ("rounds", self.size),
+                ("regret", f"{short(self.lower[-1])} to {short(self.upper[-1])}"),
+                ("regret per round", short(self.lower[-1] / self.size)),
+            ],
+        )
+
+    def to_pandas(self) -> Any:
+        """Return a pandas data frame of the curve and its upper bound, a row for each round.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed; the message says how to install it.
+        AttributeError
+            If this is no whole curve, see `upper`.
+        """
+        columns = {"regret": self.lower, "upper": self.upper}
+        return data_frame(columns, np.arange(1, self.size + 1), "round")
+
+    def plot(self, ax: Axes | None = None, *, label: str | None = None) -> Axes:
+        """Draw the curve, and a band up to its upper bound where that can be seen.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; new axes by default.
+        label : str, optional
+            Name in the legend.
+
+        Returns
+        -------
+        matplotlib axes
+            What was drawn on.
+        """
+        ax = axes_of(ax)
+        rounds = np.arange(1, self.size + 1)
+        (line,) = ax.plot(rounds, self.lower, linewidth=1.8, label=label)
+        if self._margin is not None:
+            ax.fill_between(
+                rounds, self.lower, self.upper, color=line.get_color(), alpha=0.25, linewidth=0
+            )
+        ax.set_xlabel("round")
+        ax.set_ylabel("regret")
+        if label is not None:
+            ax.legend()
+        return ax
 
 
 def regret(result: Any, best: BestDecision, stream: Iterable[Any]) -> RegretCurve:
@@ -548,8 +627,24 @@ def _batch_losses(best: BestDecision, stream: Iterable[Any], rounds: int) -> tup
         if batch is nothing:
             raise ValueError(_length_message(rounds, f"{t}"))
         fixed[t] = best.problem.loss(best.decision, batch)
-        rows[t] = len(batch_parts(batch)[1])
+        rows[t] = _n_rows(batch)
     return fixed, rows
+
+
+def _as_pair(batch: Any) -> Any:
+    """Return a batch as a pair (X, y) where it is one, else as it is."""
+    try:
+        return batch_parts(batch)
+    except TypeError:
+        return batch
+
+
+def _n_rows(batch: Any) -> int:
+    """Rows of a batch: of its labels, or of the array that it is; else it counts as one."""
+    try:
+        return len(batch_parts(batch)[1])
+    except TypeError:
+        return len(batch) if np.ndim(batch) > 0 else 1
 
 
 def suboptimality(

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import positive_int
+from fastfw._show import axes_of, data_frame, short
+from fastfw.problems import Classification
 from fastfw.streams import Dataset
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Trace", "frank_wolfe_gap", "log_spaced", "trace"]
 
@@ -105,6 +110,59 @@ class Trace:
             f"loss {self.losses[-1]:.4f}>"
         )
 
+    def _columns(self) -> dict[str, Floats]:
+        """Return what there is to show, by name."""
+        columns = {
+            "seconds": self.seconds,
+            "loss": self.losses,
+            "gap": self.gaps,
+            "accuracy": self.accuracies,
+            "test accuracy": self.test_accuracies,
+        }
+        return {name: values for name, values in columns.items() if values is not None}
+
+    def _repr_html_(self) -> str:
+        columns = self._columns()
+        head = "".join(f"<th>{name}</th>" for name in ("round", *columns))
+        body = "".join(
+            f"<tr><td>{t}</td>{''.join(f'<td>{short(v[i])}</td>' for v in columns.values())}</tr>"
+            for i, t in enumerate(self.rounds)
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def to_pandas(self) -> Any:
+        """Return a pandas data frame with a row for each checkpoint, indexed by round.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed; the message says how to install it.
+        """
+        return data_frame(self._columns(), self.rounds, "round")
+
+    def plot(self, ax: Axes | None = None, *, label: str | None = None) -> Axes:
+        """Draw the loss against the time spent on updates.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; new axes by default.
+        label : str, optional
+            Name in the legend.
+
+        Returns
+        -------
+        matplotlib axes
+            What was drawn on.
+        """
+        ax = axes_of(ax)
+        ax.plot(self.seconds, self.losses, marker="o", markersize=4, label=label)
+        ax.set_xlabel("seconds")
+        ax.set_ylabel("loss")
+        if label is not None:
+            ax.legend()
+        return ax
+
 
 def trace(
     result: Any,
@@ -151,7 +209,7 @@ def trace(
     True
     """
     batch = X if isinstance(X, Dataset) and y is None else (X, y)
-    if hasattr(problem, "rows") and not isinstance(batch, Dataset):
+    if isinstance(problem, Classification) and not isinstance(batch, Dataset):
         batch = Dataset(X, y)  # checked once
     points = list(result.decisions)
     losses = np.array([float(problem.loss(x, batch)) for x in points])

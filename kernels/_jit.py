@@ -54,7 +54,9 @@ def _cache(dispatcher: Any) -> None:
         dispatcher._cache = numba.core.caching.NullCache()
 
 
-def kernel(*, fastmath: frozenset[str] = frozenset(), inline: str = "never") -> Callable[[F], F]:
+def kernel(
+    *, fastmath: frozenset[str] = frozenset(), inline: str = "never", cache: bool = True
+) -> Callable[[F], F]:
     """Compile a function to a kernel: no GIL, cached on disk, NumPy's error model.
 
     Parameters
@@ -63,6 +65,9 @@ def kernel(*, fastmath: frozenset[str] = frozenset(), inline: str = "never") -> 
         LLVM fast-math flags, empty or `REASSOCIATE`.
     inline : {"never", "always"}
         Numba-level inlining; LLVM inlines small kernels by itself.
+    cache : bool
+        Whether it is kept on disk; not where it calls functions from outside the package, of which
+        the stamp knows nothing.
     """
 
     def decorate(function: F) -> F:
@@ -70,7 +75,7 @@ def kernel(*, fastmath: frozenset[str] = frozenset(), inline: str = "never") -> 
         compiled = numba.njit(nogil=True, error_model="numpy", fastmath=flags, inline=inline)(
             function
         )
-        if not numba.config.DISABLE_JIT:
+        if cache and not numba.config.DISABLE_JIT:
             _cache(compiled)
             dispatchers[f"{function.__module__}.{function.__name__}"] = compiled
         return compiled  # type: ignore[no-any-return]

@@ -33,7 +33,7 @@ _updates_2, _updates_1 = row_updates[2], row_updates[1]
 
 @kernel()
 def products(values, places, low, high, u, z):
-    """z += Σ values[q] u[places[q]] over q from low to high."""
+    """Add Σ values[q] u[places[q]] over q from low to high to z."""
     n_classes = u.shape[1]
     c = 0
     while c < n_classes:
@@ -57,7 +57,7 @@ def products(values, places, low, high, u, z):
 
 @kernel()
 def updates(values, places, low, high, r, g):
-    """g[places[q]] += values[q] r for q from low to high."""
+    """Add values[q] r to g[places[q]] for q from low to high."""
     n_classes = g.shape[1]
     c = 0
     while c < n_classes:
@@ -103,7 +103,7 @@ def logits(indptr, indices, data, rows, u, Z):
 
 @kernel()
 def add_gradient(indptr, indices, data, rows, R, g):
-    """g += Σ_k A[rows[k]] ⊗ R[k]."""
+    """Add Σ_k A[rows[k]] ⊗ R[k] to g."""
     for k in range(rows.shape[0]):
         low, high = np.intp(indptr[rows[k]]), np.intp(indptr[rows[k] + 1])
         updates(data, indices, low, high, R[k], g)

@@ -91,7 +91,7 @@ def newest_gradient(A, y, rows, u, s, weight, logits, partial, G):
     The sum of its losses is returned and its logits (B, C) are written. `partial` is scratch.
     """
     n_classes = u.shape[0]
-    length = block_length(A.shape[1], u.itemsize)
+    length = block_length(A.shape[1], u.itemsize, u.shape[0])
     Z = np.zeros((n_classes, length), u.dtype)
     P = np.empty((n_classes, length), u.dtype)
     m = np.empty(length, u.dtype)
@@ -125,7 +125,7 @@ def add_past_gradient(A, y, rows, weights, logits, keep, index, shift, again, u,
     computed anew where `again` says so. `partial` is scratch and zero before and after.
     """
     n_classes = u.shape[0]
-    length = block_length(A.shape[1], u.itemsize)
+    length = block_length(A.shape[1], u.itemsize, u.shape[0])
     Z = np.zeros((n_classes, length), u.dtype)
     P = np.empty((n_classes, length), u.dtype)
     m = np.empty(length, u.dtype)
@@ -152,7 +152,7 @@ def add_past_gradient(A, y, rows, weights, logits, keep, index, shift, again, u,
 @kernel()
 def move_logits(A, rows, keep, index, shift, logits):
     """Logits ← keep * logits + shift A[rows, index], as `add_past_gradient` moves them."""
-    length = block_length(A.shape[1], logits.itemsize)
+    length = block_length(A.shape[1], logits.itemsize, logits.shape[1])
     Z = np.empty((logits.shape[1], length), logits.dtype)
     for start in range(0, rows.shape[0], length):
         block = rows[start : start + length]

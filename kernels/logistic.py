@@ -24,9 +24,16 @@ BLOCK_BYTES = 196608
 LONGEST_BLOCK = 64
 
 
+#: Parameters of more than so many bytes are not passed over for a few samples, unless there are so
+#: few classes that it is cheaper than reading the samples twice.
+LARGE_BYTES, FEW_CLASSES = 1 << 20, 8
+
+
 @kernel()
-def block_length(d, itemsize):
+def block_length(d, itemsize, n_classes):
     """Samples per block: a multiple of the group, from 8 to 64."""
+    if n_classes >= FEW_CLASSES and n_classes * d * itemsize > LARGE_BYTES:
+        return LONGEST_BLOCK
     fitting = BLOCK_BYTES // (d * itemsize) // GROUP * GROUP
     return min(LONGEST_BLOCK, max(8, fitting))
 
@@ -35,7 +42,7 @@ def block_length(d, itemsize):
 def sample_losses(A, y, rows, u, s, out):
     """out[k] = log Σ_c exp(z_c) - z_y for z = s u A[rows[k]]."""
     n_classes = u.shape[0]
-    length = block_length(n_features(A), u.itemsize)
+    length = block_length(n_features(A), u.itemsize, n_classes)
     space = block_space(A, length, u)
     Z = np.zeros((n_classes, length), u.dtype)
     P = np.empty((n_classes, length), u.dtype)
@@ -76,7 +83,7 @@ def recursive_gradient(
     n_classes = u.shape[0]
     real = u.dtype.type
     d = n_features(A)
-    length = block_length(d, u.itemsize)
+    length = block_length(d, u.itemsize, n_classes)
     space = block_space(A, length, u)
     places = np.empty((n_classes, d + 1), np.uintp)
     counts = np.empty(n_classes, np.intp)

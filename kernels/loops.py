@@ -21,6 +21,47 @@ N_SCALARS = 4
 
 
 @kernel()
+def previous_point(last, beta, value, moved):
+    """Where the logits at the point before the last step come from, and by what x has shrunk.
+
+    moved[c] is what the step of length `last` towards a vertex with these values added.
+    """
+    mode = NO_PREVIOUS
+    if beta != 0.0:
+        mode = DENSE_PREVIOUS if last > LARGEST_LAZY_STEP else ONE_VERTEX_BACK
+    for c in range(value.shape[0]):
+        moved[c] = last * value[c]
+    shrink = 1.0 / (1.0 - last) if mode == ONE_VERTEX_BACK else 1.0
+    return mode, shrink
+
+
+@kernel()
+def conclude(
+    reduction, gamma, eta, radius, u, estimates, previous, total, index, value, new_index,
+    new_value, scalars,
+):  # fmt: skip
+    """Algorithm 1, lines 8 and 9, once the gradients' sum is in the estimate that is scratch.
+
+    False, and no change but to scratch, where the new estimate is not finite.
+    """
+    parity = int(scalars[PARITY])
+    # line 8
+    if not estimate(
+        estimates[parity], estimates[1 - parity], gamma, reduction, radius, new_index, new_value
+    ):
+        return False
+    for c in range(index.shape[0]):
+        index[c], value[c] = new_index[c], new_value[c]
+    # line 9
+    scalars[SCALE], scalars[WEIGHT] = step(
+        u, total, previous, scalars[SCALE], scalars[WEIGHT] + scalars[SCALE], index, value, eta
+    )
+    scalars[LAST_STEP] = eta
+    scalars[PARITY] = 1 - parity
+    return True
+
+
+@kernel()
 def momentum_rounds(
     A, y, rows, starts, mean, alpha, beta, gamma, eta, radius, u, estimates, previous, total,
     index, value, scalars, losses,
@@ -41,34 +82,18 @@ def momentum_rounds(
     new_value = np.empty_like(value)
     for t in range(losses.shape[0]):
         batch = rows[starts[t] : starts[t + 1]]
-        parity = int(scalars[PARITY])
-        d, g = estimates[parity], estimates[1 - parity]
-        last = scalars[LAST_STEP]
-        mode = NO_PREVIOUS
-        if beta[t] != 0.0:
-            mode = DENSE_PREVIOUS if last > LARGEST_LAZY_STEP else ONE_VERTEX_BACK
-        for c in range(n_classes):
-            moved[c] = last * value[c]
-        shrink = 1.0 / (1.0 - last) if mode == ONE_VERTEX_BACK else 1.0
+        g = estimates[1 - int(scalars[PARITY])]
         # Algorithm 1, lines 2-7: play, receive the loss, update the estimate
+        mode, shrink = previous_point(scalars[LAST_STEP], beta[t], value, moved)
         loss = recursive_gradient(
             A, y, batch, u, scalars[SCALE], mode, previous, index, moved, shrink,
             alpha[t], beta[t], g, rows[starts[t + 1] : starts[t + 1] + LONGEST_BLOCK],
         )  # fmt: skip
         reduction = 1.0 / batch.shape[0] if mean else 1.0
         losses[t] = loss * reduction
-        if not np.isfinite(loss):
+        if not np.isfinite(loss) or not conclude(
+            reduction, gamma[t], eta[t], radius, u, estimates, previous, total, index, value,
+            new_index, new_value, scalars,
+        ):  # fmt: skip
             return t
-        # line 8
-        if not estimate(d, g, gamma[t], reduction, radius, new_index, new_value):
-            return t
-        for c in range(n_classes):
-            index[c], value[c] = new_index[c], new_value[c]
-        # line 9
-        scalars[SCALE], scalars[WEIGHT] = step(
-            u, total, previous, scalars[SCALE], scalars[WEIGHT] + scalars[SCALE], index, value,
-            eta[t],
-        )  # fmt: skip
-        scalars[LAST_STEP] = eta[t]
-        scalars[PARITY] = 1 - parity
     return losses.shape[0]

@@ -159,7 +159,7 @@ def recursive_gradient(
     n_classes = n_outputs(m, tail)
     real = u.dtype.type
     nothing = real(0.0)
-    length = min(block_length(A.shape[1], u.itemsize), padded(rows.shape[0]))
+    length = min(block_length(A.shape[1], u.itemsize, u.shape[0]), padded(rows.shape[0]))
     Z = np.empty((m, length), u.dtype)
     H = np.empty((m, length), u.dtype)
     D = np.empty((m, length), u.dtype)
@@ -226,7 +226,7 @@ def sample_losses(A, y, rows, W1, tail, code, out):
     """out[k] = log Σ_c exp(z_c) - z_y for the logits z of sample rows[k]."""
     m = W1.shape[0]
     n_classes = n_outputs(m, tail)
-    length = min(block_length(A.shape[1], W1.itemsize), padded(rows.shape[0]))
+    length = min(block_length(A.shape[1], W1.itemsize, m), padded(rows.shape[0]))
     Z = np.empty((m, length), W1.dtype)
     H = np.empty((m, length), W1.dtype)
     Z2 = np.empty((n_classes, length), W1.dtype)

@@ -69,7 +69,7 @@ def _add(
     m = u.shape[0]
     n_classes = n_outputs(m, tail)
     nothing = u.dtype.type(0)
-    length = min(block_length(A.shape[1], u.itemsize), padded(rows.shape[0]))
+    length = min(block_length(A.shape[1], u.itemsize, u.shape[0]), padded(rows.shape[0]))
     Z = np.zeros((m, length), u.dtype)
     H = np.empty((m, length), u.dtype)
     D = np.empty((m, length), u.dtype)

@@ -15,7 +15,7 @@ from .sparse import few, sparse_forward, support
 def batch_loss(A, y, rows, x):
     """Sum over a batch of the losses at x, a mean of a few vertices."""
     n_classes, d = x.shape[0], A.shape[1]
-    length = block_length(d, x.itemsize)
+    length = block_length(d, x.itemsize, n_classes)
     Z = np.zeros((n_classes, length), x.dtype)
     P = np.empty((n_classes, length), x.dtype)
     m = np.empty(length, x.dtype)

@@ -2,7 +2,8 @@
 
 A has many rows (samples), U and G few (classes). Samples are addressed by index, so that
 a batch is never copied. Features are cut into spans, so that the rows of U or G in use
-stay in the nearest cache while the samples of a block pass by.
+stay in the nearest cache while the samples of a block pass by, and the samples' span in the next
+one while all classes do.
 
 Blocks of samples are padded to a multiple of 4 by repeating the last one: products
 write to the padded columns, and read residuals of zero there.
@@ -69,12 +70,12 @@ def _forward(A, rows, U, Z, ahead, count):
     for c in range(n_classes):
         for k in range(Z.shape[1]):
             Z[c, k] = U.dtype.type(0)
-    c = 0
-    while c < n_classes:
-        width = min(WIDEST, n_classes - c)
-        one, two = _slots(c, n_classes, 0, count)
-        for start in range(0, d, span):
-            stop = min(start + span, d)
+    for start in range(0, d, span):
+        stop = min(start + span, d)
+        c = 0
+        while c < n_classes:
+            width = min(WIDEST, n_classes - c)
+            one, two = _slots(c, n_classes, 0, count)
             for k in range(0, n, GROUP):
                 i0, i1 = rows[k], rows[min(k + 1, last)]
                 i2, i3 = rows[min(k + 2, last)], rows[min(k + 3, last)]
@@ -89,7 +90,7 @@ def _forward(A, rows, U, Z, ahead, count):
                     _forward_2(A, i0, i1, i2, i3, U, c, start, stop, Z, k, p, q)
                 else:
                     _forward_1(A, i0, i1, i2, i3, U, c, start, stop, Z, k, p, q)
-        c += width
+            c += width
 
 
 @kernel()
@@ -119,12 +120,12 @@ def backward(A, rows, R, G, ahead, alone):
     last = n - 1
     n_classes, d = G.shape[0], A.shape[1]
     span = span_length(d)
-    c = 0
-    while c < n_classes:
-        width = min(WIDEST, n_classes - c)
-        one, two = _slots(c, n_classes, first, GROUP - first)
-        for start in range(0, d, span):
-            stop = min(start + span, d)
+    for start in range(0, d, span):
+        stop = min(start + span, d)
+        c = 0
+        while c < n_classes:
+            width = min(WIDEST, n_classes - c)
+            one, two = _slots(c, n_classes, first, GROUP - first)
             for k in range(0, n, GROUP):
                 i0, i1 = rows[k], rows[min(k + 1, last)]
                 i2, i3 = rows[min(k + 2, last)], rows[min(k + 3, last)]
@@ -139,4 +140,4 @@ def backward(A, rows, R, G, ahead, alone):
                     _backward_2(A, i0, i1, i2, i3, R, c, k, start, stop, G, p, q)
                 else:
                     _backward_1(A, i0, i1, i2, i3, R, c, k, start, stop, G, p, q)
-        c += width
+            c += width

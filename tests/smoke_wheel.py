@@ -24,9 +24,10 @@ def is_installed_whole() -> None:
     import fastfw.experiments
     import fastfw.kernels
     import fastfw.learners
+    import fastfw.sets
 
     site = Path(sysconfig.get_path("purelib")).resolve()
-    for module in (fastfw, fastfw.kernels, fastfw.learners, fastfw.experiments):
+    for module in (fastfw, fastfw.kernels, fastfw.learners, fastfw.experiments, fastfw.sets):
         assert module.__file__ is not None
         assert site in Path(module.__file__).resolve().parents, (
             f"{module.__name__} was imported from {module.__file__}, not from {site}"
@@ -36,6 +37,7 @@ def is_installed_whole() -> None:
     names = {str(path) for path in found.files or ()}
     assert "fastfw/py.typed" in names
     assert "fastfw/kernels/_jit.py" in names
+    assert "fastfw/sets/flow.py" in names
     assert any("LICENSE" in n and n.startswith("fastfw/data/") for n in names), "no data licence"
     assert not any(n.startswith(("tests/", "bench/", "kernels/")) for n in names)
     assert not any(n.endswith((".nbi", ".nbc")) for n in names), "compiled kernels were packed"

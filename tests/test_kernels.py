@@ -410,8 +410,9 @@ def test_a_bad_number_in_the_features_always_shows(dtype, mode, data):
 
 @pytest.mark.parametrize("d", [1, 100, 784, 3072, 10**6])
 @pytest.mark.parametrize("itemsize", [4, 8])
-def test_blocks_are_whole_groups(d, itemsize):
-    length = logistic.block_length(d, itemsize)
+@pytest.mark.parametrize("n_classes", [2, 10, 1000])
+def test_blocks_are_whole_groups(d, itemsize, n_classes):
+    length = logistic.block_length(d, itemsize, n_classes)
     assert length % products.GROUP == 0
     assert 8 <= length <= 64
 

@@ -20,13 +20,11 @@ EPS = np.finfo(np.float64).eps
 def active(learner):
     """The active vertices as matrices, their weights, x_1's share, the number of steps."""
     state = learner._engine.arrays()
-    vertices = state["vertices"]
-    if learner.engine == "fused":
-        codes, (_, d) = vertices, learner.set.shape
-        vertices = np.zeros((*codes.shape, d))
-        for k, c in np.ndindex(*codes.shape):
-            code = int(codes[k, c])
-            vertices[k, c, max(code, -1 - code)] = RADIUS if code >= 0 else -RADIUS
+    codes, (_, d) = state["vertices"], learner.set.shape
+    vertices = np.zeros((*codes.shape, d))
+    for k, c in np.ndindex(*codes.shape):
+        code = int(codes[k, c])
+        vertices[k, c, max(code, -1 - code)] = RADIUS if code >= 0 else -RADIUS
     return vertices, state["weights"], float(state["start_weight"]), int(state["steps"])
 
 

@@ -123,3 +123,98 @@ def test_learners_after_a_fork():
     assert pickle.loads(content) == wanted
     # and the parent goes on
     assert learner.run([(X, y)] * 3).losses.tobytes() == wanted[1]
+
+
+# --- threads that share a batch -------------------------------------------------------------------
+
+
+def shared(method, threads, dtype=np.float64, coded=False):
+    """A run, then a save, a load and rounds one by one: decisions, losses and the learner."""
+    X, y = make_data(dtype=dtype)
+    data = fw.Dataset(X, y)
+    if coded:
+        codes = np.random.default_rng(3).integers(0, 256, X.shape).astype(np.uint8)
+        data = fw.Dataset(codes, y, scale=1 / 255).astype(dtype)
+    problem = fw.SoftmaxRegression(data.n_features, data.n_classes)
+    learner = method(
+        problem, fw.RowL1Ball(problem.shape, 3.0), step=fw.power_schedule(1, 1), threads=threads
+    )
+    stream = fw.iid_stream(data, batch_size=23, rounds=12, seed=2)
+    result = learner.run(stream, checkpoints=range(1, 14))
+    return result, learner, stream
+
+
+@pytest.mark.parametrize("method", [fw.ORGFW, fw.OSFW])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("coded", [False, True])
+def test_threads_change_nothing_but_rounding(method, dtype, coded):
+    alone, _, _ = shared(method, 1, dtype, coded)
+    for threads in (2, 3, 9):
+        result, learner, stream = shared(method, threads, dtype, coded)
+        again, _, _ = shared(method, threads, dtype, coded)
+        np.testing.assert_array_equal(result.decisions, again.decisions)
+        np.testing.assert_array_equal(result.losses, again.losses)
+        looped = method(learner.problem, learner.set, step=fw.power_schedule(1, 1), threads=threads)
+        losses = [looped.observe(batch).loss for batch in stream]
+        np.testing.assert_array_equal(losses, result.losses)
+        np.testing.assert_array_equal(looped.play(), learner.play())
+        # vertices are the same; sums of 23 rows are rounded in another order
+        tolerance = 1e3 * np.finfo(dtype).eps
+        np.testing.assert_allclose(result.decisions, alone.decisions, rtol=0, atol=tolerance)
+        np.testing.assert_allclose(result.losses, alone.losses, rtol=tolerance)
+
+
+def test_threads_are_saved(tmp_path):
+    _, learner, stream = shared(fw.ORGFW, 3)
+    learner.save(tmp_path / "learner.npz")
+    other = fw.ORGFW.load(tmp_path / "learner.npz")
+    assert other.threads == 3
+    for each in (learner, other):
+        each.run(stream)
+    np.testing.assert_array_equal(learner.play(), other.play())
+
+
+def test_threads_by_the_environment(monkeypatch):
+    monkeypatch.setenv("FASTFW_NUM_THREADS", "2")
+    assert shared(fw.ORGFW, None)[1].threads == 2
+    assert shared(fw.ORGFW, 1)[1].threads == 1
+    monkeypatch.setenv("FASTFW_NUM_THREADS", "two")
+    with pytest.raises(ValueError, match="FASTFW_NUM_THREADS must be an integer of at least 1"):
+        shared(fw.ORGFW, None)
+    for wrong, error in ((0, ValueError), (1.5, TypeError), (True, TypeError)):
+        with pytest.raises(error, match="threads must be"):
+            shared(fw.ORGFW, wrong)
+
+
+def test_threads_in_threads():
+    """Learners that share batches, themselves in threads of the user's, all at once."""
+    wanted = shared(fw.ORGFW, 2)[0].decisions
+    found = in_threads([lambda: shared(fw.ORGFW, 2)[0].decisions] * THREADS)
+    for each in found:
+        np.testing.assert_array_equal(each, wanted)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_threads_after_fork():
+    wanted = shared(fw.ORGFW, 2)[0].decisions.tobytes()
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(write, bytes([shared(fw.ORGFW, 2)[0].decisions.tobytes() == wanted]))
+        finally:
+            os._exit(0)
+    os.close(write)
+    assert os.read(read, 1) == b"\x01"
+    os.close(read)
+    os.waitpid(child, 0)
+
+
+def test_a_failing_round_changes_nothing_with_threads():
+    _, learner, _ = shared(fw.ORGFW, 2)
+    before = learner.play().tobytes(), learner.t
+    X = np.full((30, learner.problem.n_features), 1e308)
+    with pytest.raises(FloatingPointError):
+        learner.observe((X, np.zeros(30, int)))
+    assert before == (learner.play().tobytes(), learner.t)

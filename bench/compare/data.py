@@ -7,6 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from scipy import sparse
+
 from fastfw.streams import Dataset
 
 
@@ -26,6 +28,7 @@ class Shape:
     batch_size: int
     radius: float
     share: float = 0.2
+    csr: bool = False
 
 
 MNIST = Shape("mnist", "MNIST", n=66_000, d=784, n_classes=10, batch_size=600, radius=8.0)
@@ -34,6 +37,15 @@ DENSE = Shape(
     share=1.0,
 )  # fmt: skip
 CIFAR10 = Shape("cifar10", "CIFAR-10", n=10_000, d=3072, n_classes=10, batch_size=500, radius=32.0)
+# Words of documents: one in a hundred, kept as a CSR matrix, and as a dense one of fewer rows.
+SPARSE = Shape(
+    "sparse", "100,000 features, 1 %, CSR", n=5_000, d=100_000, n_classes=10, batch_size=256,
+    radius=32.0, share=0.01, csr=True,
+)  # fmt: skip
+WIDE = Shape(
+    "wide", "100,000 features, 1 %, dense", n=300, d=100_000, n_classes=10, batch_size=256,
+    radius=32.0, share=0.01,
+)  # fmt: skip
 DTYPES = ("float64", "float32")
 
 
@@ -46,6 +58,8 @@ TELLING = 0.22
 def dataset(shape: Shape, dtype: str) -> Dataset:
     """Pixels in [0, 1], dark where they are 0, and labels that a few of them decide."""
     rng = np.random.default_rng(0)
+    if shape.csr:
+        return _sparse(shape, dtype, rng)
     X = rng.random((shape.n, shape.d), dtype=np.float32)
     if shape.share < 1.0:
         X *= rng.random((shape.n, shape.d), dtype=np.float32) < shape.share
@@ -53,3 +67,16 @@ def dataset(shape: Shape, dtype: str) -> Dataset:
     weights[rng.random(shape.d) >= TELLING] = 0.0
     scores = X @ weights
     return Dataset(X.astype(dtype, copy=False), scores.argmax(axis=1))
+
+
+def _sparse(shape: Shape, dtype: str, rng: np.random.Generator) -> Dataset:
+    """The same for a CSR matrix: every row has its share of the columns, drawn at random."""
+    size = int(shape.share * shape.d)
+    indices = rng.integers(shape.d, size=(shape.n, size), dtype=np.int32)
+    X = sparse.csr_array(
+        (rng.random(indices.size), indices.ravel(), np.arange(shape.n + 1) * size),
+        shape=(shape.n, shape.d),
+    )
+    weights = rng.standard_normal((shape.d, shape.n_classes))
+    weights[rng.random(shape.d) >= TELLING] = 0.0
+    return Dataset(X.astype(dtype), (X @ weights).argmax(axis=1))

@@ -141,40 +141,52 @@ class TorchNetwork:
         return value
 
 
-def fastfw_rounds(case: NetworkCase, rounds: int) -> Callable[[], Any]:
-    """A call that goes on for that many rounds in compiled code."""
-    learner = case.learner()
-    streams = _fresh(case, rounds)
-    learner.run(next(streams))
-    return lambda: learner.run(next(streams))
+Turn = Callable[[], Any]
 
 
-def fastfw_observations(case: NetworkCase, rounds: int) -> Callable[[], Any]:
-    """A call that observes that many batches one by one from Python."""
-    learner = case.learner()
-    streams = _fresh(case, rounds)
-    learner.run(next(streams))
+def fastfw_rounds(case: NetworkCase, rounds: int) -> Callable[[], Turn]:
+    """Turns of that many rounds in compiled code."""
+    learner, streams = case.learner(), _fresh(case, rounds)
 
-    def go_on() -> None:
-        for batch in next(streams):
-            learner.observe(batch)
+    def turn() -> Turn:
+        stream = next(streams)
+        return lambda: learner.run(stream)
 
-    return go_on
+    return turn
 
 
-def _by_rows(make: Any) -> Callable[[NetworkCase, int], Callable[[], Any]]:
-    def rounds_of(case: NetworkCase, rounds: int) -> Callable[[], Any]:
-        side = make(case)
-        streams = _fresh(case, rounds)
+def fastfw_observations(case: NetworkCase, rounds: int) -> Callable[[], Turn]:
+    """Turns of that many batches observed one by one from Python."""
+    learner, streams = case.learner(), _fresh(case, rounds)
 
-        def go_on() -> None:
-            for batch in next(streams):
-                side.observe(batch.rows)
+    def turn() -> Turn:
+        batches = list(next(streams))
 
-        go_on()
-        return go_on
+        def play() -> None:
+            for batch in batches:
+                learner.observe(batch)
 
-    return rounds_of
+        return play
+
+    return turn
+
+
+def _by_rows(make: Any) -> Callable[[NetworkCase, int], Callable[[], Turn]]:
+    def turns(case: NetworkCase, rounds: int) -> Callable[[], Turn]:
+        side, streams = make(case), _fresh(case, rounds)
+
+        def turn() -> Turn:
+            batches = [batch.rows for batch in next(streams)]
+
+            def play() -> None:
+                for rows in batches:
+                    side.observe(rows)
+
+            return play
+
+        return turn
+
+    return turns
 
 
 numpy_rounds = _by_rows(NumpyNetwork)

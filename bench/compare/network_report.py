@@ -5,7 +5,7 @@ Run it from the root of a checkout::
     python -m bench.compare.network_report
     python -m bench.compare.network_report --pairs 50 --rounds 200
 
-As `bench.compare.report`; PyTorch takes part where it is installed.
+As `bench.compare.report`: CPU times of one thread. PyTorch takes part where it is installed.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sides["PyTorch"] = pairs.torch_rounds
     with one_thread():
         print(f"BLAS of NumPy: {blas()}\n")
-        print("microseconds per round: median, (quickest turn); ratio to run: median, (quickest)")
+        print("CPU microseconds per round: median (quickest turn); ratio to run: median (quickest)")
         for dtype in ("float64", "float32"):
             case = pairs.NetworkCase(dtype)
-            calls = [side(case, options.rounds) for side in sides.values()]
-            times = take_turns(calls, options.pairs)
+            turns = [side(case, options.rounds) for side in sides.values()]
+            times = take_turns(turns, options.pairs)
             print(dtype)
             for name, t in zip(sides, times, strict=True):
                 ratio = statistics.median(a / b for a, b in zip(t, times[0], strict=True))

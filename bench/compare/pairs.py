@@ -18,7 +18,7 @@ import numpy as np
 import fastfw as fw
 import reference
 from bench.compare import numpy_side
-from bench.compare.data import CIFAR10, DENSE, DTYPES, MNIST, Shape, dataset
+from bench.compare.data import CIFAR10, DENSE, DTYPES, MNIST, SPARSE, WIDE, Shape, dataset
 from fastfw.streams import Dataset, IndexedStream
 
 HORIZON = 100
@@ -77,7 +77,7 @@ class Case:
     @property
     def floor(self) -> tuple[int, int] | None:
         """Bytes and operations no round can do without: one reading of the batch, two products."""
-        if self.method not in ("orgfw", "regularized-ofw"):
+        if self.method not in ("orgfw", "regularized-ofw") or self.shape.csr:
             return None
         size = self.shape.batch_size * self.shape.d
         return size * np.dtype(self.dtype).itemsize, 4 * size * self.shape.n_classes
@@ -222,6 +222,8 @@ _AT_100: dict[str, Any] = {
 
 CASES = (
     *(Case("orgfw", shape, dtype) for shape in (MNIST, CIFAR10) for dtype in DTYPES),
+    *(Case("orgfw", SPARSE, dtype, numpy_rounds=3, checked=6) for dtype in DTYPES),
+    Case("orgfw", WIDE, "float64", rounds=3, numpy_rounds=1, turns=7, checked=3),
     Case("regularized-ofw", MNIST, "float64"),
     *(
         Case("morgfw sub-batch", MNIST, dtype, rounds=12, numpy_rounds=2, turns=15, checked=3)

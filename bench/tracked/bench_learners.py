@@ -2,6 +2,8 @@
 
 import numpy as np
 
+import fastfw as fw
+
 from . import work
 
 ROUNDS = 50
@@ -39,6 +41,26 @@ class Observe(Learner):
     def time_observe_50_batches(self, method, shape, dtype):
         for batch in self.batches:
             self.learner.observe(batch)
+
+
+class Sparse:
+    """Rounds of ORGFW and OSFW on CSR features, 100,000 of which one in a hundred is not zero."""
+
+    params = (["ORGFW", "OSFW"], list(work.DTYPES))
+    param_names = ("method", "dtype")
+    timeout = 300
+
+    def setup(self, method, dtype):
+        _, d, n_classes, batch_size, radius, _ = work.SPARSE
+        kind, options = work.METHODS[method]
+        problem = fw.SoftmaxRegression(d, n_classes)
+        self.learner = kind(problem, fw.RowL1Ball(problem.shape, radius), **options)
+        data = work.sparse_data(dtype)
+        self.stream = fw.iid_stream(data, batch_size=batch_size, rounds=20, seed=1)
+        self.learner.run(self.stream)
+
+    def time_run_20_rounds(self, method, dtype):
+        self.learner.run(self.stream)
 
 
 class Others(Learner):

@@ -3,6 +3,7 @@
 from functools import lru_cache
 
 import numpy as np
+from scipy import sparse
 
 import fastfw as fw
 from fastfw.streams import Dataset
@@ -13,6 +14,8 @@ SHAPES = {
     "cifar10": (5_000, 3072, 10, 500, 32.0),
     "small-batch": (12_000, 784, 10, 16, 8.0),
 }
+#: (samples, features, classes, batch size, radius, nonzeros per row) of features in a CSR matrix
+SPARSE = (5_000, 100_000, 10, 256, 32.0, 1_000)
 DTYPES = ("float64", "float32")
 
 
@@ -24,6 +27,18 @@ def data(shape, dtype):
     X = rng.random((n, d), dtype=np.float32)
     X *= rng.random((n, d), dtype=np.float32) < 0.2
     scores = X @ rng.standard_normal((d, n_classes), dtype=np.float32)
+    return Dataset(X.astype(dtype), scores.argmax(axis=1))
+
+
+@lru_cache(maxsize=1)
+def sparse_data(dtype):
+    """Rows of few nonzeros at random places."""
+    n, d, n_classes, _, _, size = SPARSE
+    rng = np.random.default_rng(0)
+    indices = rng.integers(d, size=n * size, dtype=np.int32)
+    values = rng.random(n * size)
+    X = sparse.csr_array((values, indices, np.arange(n + 1) * size), shape=(n, d))
+    scores = X @ rng.standard_normal((d, n_classes))
     return Dataset(X.astype(dtype), scores.argmax(axis=1))
 
 

@@ -6,12 +6,11 @@ import copy
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from os import PathLike
 from types import MethodType
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +18,10 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray, batch_parts, float_dtype, positive_int, sealed
 from fastfw._checks import seed as checked_seed
 from fastfw._csr import is_sparse
+from fastfw._threads import number_of_threads
 from fastfw.learners import _files
 from fastfw.learners._engines import Engine, FusedMomentum, StepsEngine
+from fastfw.learners._results import Round, RunResult
 from fastfw.learners._starts import first_point
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
@@ -33,59 +34,6 @@ Self = TypeVar("Self", bound="OnlineLearner")
 
 # Rows handed to a compiled run at a time: enough to forget the cost of the call.
 _ROWS_AT_ONCE = 2048
-
-
-class Round(NamedTuple):
-    """What a round was: its number and the loss of the decision played in it."""
-
-    t: int
-    loss: float
-
-
-@dataclass(frozen=True, repr=False)
-class RunResult:
-    """Outcome of `OnlineLearner.run` over T rounds.
-
-    Attributes
-    ----------
-    losses : ndarray of float64, shape (T,)
-        Loss of x_t on batch t, before the update.
-    seconds : ndarray of float64, shape (T,)
-        Cumulative time of the updates, without evaluation and without making the batches. A
-        compiled run measures several rounds at a time and spreads their time evenly.
-    decision : ndarray, shape of the set
-        The decision after the last round, x_{T+1}.
-    average : ndarray, shape of the set
-        Mean of all decisions played by the learner so far.
-    gradient_evaluations : int
-        Gradients of single samples that the method, as the paper states it, asked for.
-    lmo_calls : int
-        Calls of the linear minimisation oracle.
-    checkpoints : ndarray of int, shape (k,)
-        Rounds whose decisions were kept.
-    decisions : ndarray, shape (k, ...)
-        Those decisions x_t.
-    checkpoint_seconds : ndarray of float64, shape (k,)
-        Update time spent before each of those rounds.
-    """
-
-    losses: npt.NDArray[np.float64]
-    seconds: npt.NDArray[np.float64]
-    decision: FloatArray
-    average: FloatArray
-    gradient_evaluations: int
-    lmo_calls: int
-    checkpoints: npt.NDArray[np.intp]
-    decisions: FloatArray
-    checkpoint_seconds: npt.NDArray[np.float64]
-
-    def __repr__(self) -> str:
-        T = len(self.losses)
-        per_round = 1e3 * self.seconds[-1] / T if T else 0.0
-        return (
-            f"<RunResult: {T} rounds, mean loss {self.losses.mean() if T else float('nan'):.4f}, "
-            f"{per_round:.3g} ms per round, {self.gradient_evaluations} gradient evaluations>"
-        )
 
 
 class OnlineLearner(ABC):
@@ -101,6 +49,8 @@ class OnlineLearner(ABC):
     _fuses_sparse: ClassVar[bool] = False
     #: Whether compiled rounds take features that are bytes.
     _fuses_codes: ClassVar[bool] = False
+    #: Whether compiled rounds can be shared by threads.
+    _threaded: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -113,6 +63,7 @@ class OnlineLearner(ABC):
         engine: str,
         dtype: npt.DTypeLike | None,
         init: str | None = None,
+        threads: int | None = 1,
     ) -> None:
         _require(problem, "problem", ("shape", "loss", "gradient"))
         _require(set, "set", ("shape", "lmo", "diameter"))
@@ -130,6 +81,7 @@ class OnlineLearner(ABC):
         self._start = first_point(problem, set, start, init, self._seed)
         self._fused = engine == "fused" and self._can_fuse()
         self._dtype = None if dtype is None else float_dtype(dtype)
+        self._threads = number_of_threads(threads)
         self._t = 1
         self._engine: Engine | None = None
         self._played: FloatArray | None = None
@@ -162,7 +114,7 @@ class OnlineLearner(ABC):
 
     def _options(self) -> dict[str, Any]:
         """Further arguments of the constructor, as JSON holds them."""
-        return {}
+        return {"threads": self._threads} if self._threaded else {}
 
     @classmethod
     def _from_options(cls, options: dict[str, Any]) -> dict[str, Any]:
@@ -193,6 +145,11 @@ class OnlineLearner(ABC):
     def engine(self) -> str:
         """The engine in use: "steps" where no compiled code exists for problem and set."""
         return "fused" if self._fused else "steps"
+
+    @property
+    def threads(self) -> int:
+        """Threads that share the rows of a batch."""
+        return self._threads
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -399,7 +356,7 @@ class OnlineLearner(ABC):
             found: Any = batch.data.dtype
         elif isinstance(batch, Dataset):
             found = batch.dtype
-        elif not self._fused:
+        elif type(self._problem) not in (SoftmaxRegression, OneHiddenLayer):
             found = getattr(getattr(batch, "X", None), "dtype", None)
             if isinstance(batch, tuple | list) and batch:
                 found = getattr(batch[0], "dtype", None)
@@ -429,8 +386,8 @@ class OnlineLearner(ABC):
             return StepsEngine(self._round, self._first_state(start))
         if not isinstance(self._engine, StepsEngine):
             raise TypeError(
-                f"X is a sparse matrix, for which {type(self).__name__} has no compiled rounds, and "
-                'the rounds before were; use X.toarray(), or engine="steps" from the start'
+                f"X is a sparse matrix, for which {type(self).__name__} has no compiled rounds, "
+                'and those before were; use X.toarray(), or engine="steps" from the start'
             )
         return self._engine
 

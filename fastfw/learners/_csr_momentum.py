@@ -33,10 +33,11 @@ class CsrMomentum(FusedMomentum):
         ball: RowL1Ball,
         start: FloatArray,
         coefficients: Callable[[int], tuple[float, float, float, float]],
+        threads: int = 1,
     ) -> None:
         self._problem, self._ball = problem, ball
-        self._coefficients = coefficients
-        self._radius = ball.radius
+        self.coefficients, self.threads = coefficients, threads
+        self.radius = ball.radius
         n_classes, self._d = start.shape
         self.u = np.array(start.T, order="C")
         self.estimate = np.zeros_like(self.u)
@@ -53,14 +54,14 @@ class CsrMomentum(FusedMomentum):
         from fastfw.kernels import csr
 
         k = starts.size - 1
-        alpha, beta, gamma, eta = np.array([self._coefficients(t + i) for i in range(k)]).T.copy()
+        alpha, beta, gamma, eta = np.array([self.coefficients(t + i) for i in range(k)]).T.copy()
         losses = np.empty(k)
         limit = float(np.finfo(self.u.dtype).max) / 4.0
         mean = self._problem.reduction == "mean"
         with np.errstate(over="ignore", invalid="ignore"):  # only NumPy warns, without the JIT
             done: int = csr.momentum_rounds(
                 *csr_parts(rows.X), rows.y, rows.rows, starts, mean,
-                alpha, beta, gamma, eta, self._radius, limit,
+                alpha, beta, gamma, eta, self.radius, limit,
                 self.u, self.estimate, self.previous, self.sum,
                 self.index, self.value, self.scalars, losses,
             )  # fmt: skip

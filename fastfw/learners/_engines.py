@@ -103,7 +103,8 @@ def on_row_l1_ball(problem: Any, set: Any) -> bool:
 class FusedMomentum:
     """d ← gamma d + alpha ∇f(x_t) - beta ∇f(x_{t-1}), a vertex and a step: one compiled loop.
 
-    ``coefficients(t)`` gives (alpha, beta, gamma, eta) of round t. Rows are dense; `suited` returns
+    ``coefficients(t)`` gives (alpha, beta, gamma, eta) of round t. Rows are dense, and shared by
+    threads if there are more than one; `suited` returns
     the engine in the same state for the rows that come next.
     """
 
@@ -116,11 +117,12 @@ class FusedMomentum:
         ball: RowL1Ball,
         start: FloatArray,
         coefficients: Callable[[int], tuple[float, float, float, float]],
+        threads: int = 1,
     ) -> None:
         self._problem, self._ball = problem, ball
-        self._mean = problem.reduction == "mean"
-        self._radius = ball.radius
-        self._coefficients = coefficients
+        self.mean = problem.reduction == "mean"
+        self.radius = ball.radius
+        self.coefficients, self.threads = coefficients, threads
         n_classes, self._d = start.shape
         self.u = padded(start, start.dtype)
         self.estimates = padded_zeros((2, *start.shape), start.dtype)
@@ -139,7 +141,7 @@ class FusedMomentum:
         from fastfw.learners._csr_momentum import CsrMomentum
 
         kind = FusedMomentum if self.sparse else CsrMomentum
-        other = kind(self._problem, self._ball, self.decision(), self._coefficients)
+        other = kind(self._problem, self._ball, self.decision(), self.coefficients, self.threads)
         other.restore(self.arrays())
         return other
 
@@ -148,19 +150,27 @@ class FusedMomentum:
     ) -> tuple[int, npt.NDArray[np.float64]]:
         from fastfw.kernels import loops
 
-        if self.scalars[4] != 1.0:
-            self.estimates *= self.estimates.dtype.type(self.scalars[4])
-            self.scalars[4] = 1.0
+        self._unscale()
+        if self.threads > 1:
+            from fastfw.learners._threaded import threaded_rounds
+
+            return threaded_rounds(self, t, rows, starts)
         k = starts.size - 1
-        alpha, beta, gamma, eta = np.array([self._coefficients(t + i) for i in range(k)]).T.copy()
+        alpha, beta, gamma, eta = np.array([self.coefficients(t + i) for i in range(k)]).T.copy()
         losses = np.empty(k)
         with np.errstate(over="ignore", invalid="ignore"):  # only NumPy warns, without the JIT
             done: int = loops.momentum_rounds(
-                *rows, starts, self._mean, alpha, beta, gamma, eta, self._radius,
+                *rows, starts, self.mean, alpha, beta, gamma, eta, self.radius,
                 self.u, self.estimates, self.previous, self.sum,
                 self.index, self.value, self.scalars, losses,
             )  # fmt: skip
         return done, losses[: done + 1]
+
+    def _unscale(self) -> None:
+        """Take over the estimate's scale that rounds on sparse rows have left."""
+        if self.scalars[4] != 1.0:
+            self.estimates *= self.estimates.dtype.type(self.scalars[4])
+            self.scalars[4] = 1.0
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         # The other of the two estimates is scratch: a round that fails may leave anything there.
@@ -184,7 +194,7 @@ class FusedMomentum:
             and 0.0 <= last <= 1.0
             and 0.0 < shrunk <= 1.0
             and np.isfinite((weight, largest)).all()
-            and np.isin(np.abs(arrays["value"]), (0.0, self._radius)).all()
+            and np.isin(np.abs(arrays["value"]), (0.0, self.radius)).all()
         ):
             raise ValueError("its state is out of range")
 

@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw import schedules as _schedules
+from fastfw import sets as _sets
 from fastfw._files import atomic_write
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import SoftmaxRegression
-from fastfw.product_sets import L1Ball, ProductSet
-from fastfw.sets import RowL1Ball
 
 if TYPE_CHECKING:
     from fastfw.learners._base import OnlineLearner
@@ -25,6 +24,20 @@ if TYPE_CHECKING:
     L = TypeVar("L", bound=OnlineLearner | OfflineLearner)
 
 _FORMAT = 1
+
+#: Sets that are made again from numbers and names alone.
+_SETS = (
+    "BirkhoffPolytope",
+    "FlowPolytope",
+    "GroupL1Ball",
+    "KSparsePolytope",
+    "L1Ball",
+    "L2Ball",
+    "LInfBall",
+    "NuclearNormBall",
+    "RowL1Ball",
+    "Simplex",
+)
 
 
 def save(learner: OnlineLearner | OfflineLearner, path: str | PathLike[str]) -> None:
@@ -149,7 +162,7 @@ def take_over(
             raise ValueError(f"its state {name!r} does not fit: {found.dtype} {found.shape}")
     check_names(engine, arrays)
     engine.restore(arrays)
-    if type(set) in (RowL1Ball, ProductSet):
+    if isinstance(set, _sets.ConvexSet):
         slack = float(np.sqrt(np.finfo(engine.decision().dtype).eps))  # far more than rounding
         if not set.contains(engine.decision(), tol=slack):
             raise ValueError("its decision lies outside the set")
@@ -184,25 +197,24 @@ def _rebuild_problem(described: dict[str, Any] | None) -> SoftmaxRegression | On
 
 
 def _describe_set(set: Any) -> dict[str, Any] | None:
-    if type(set) in (RowL1Ball, L1Ball):
-        size = {"shape": list(set.shape)} if type(set) is RowL1Ball else {"size": set.shape[0]}
-        ties = {} if set.ties == "first" else {"ties": set.ties, "seed": set.seed}
-        return {"name": type(set).__name__, **size, "radius": set.radius, **ties}
-    if type(set) is ProductSet:
+    if type(set) is _sets.ProductSet:
         blocks = [[name, _describe_set(block)] for name, block in set.sets.items()]
         known = all(block is not None for _, block in blocks)
         return {"name": "ProductSet", "blocks": blocks} if known else None
-    return None
+    if type(set).__name__ not in _SETS or type(set) is not getattr(_sets, type(set).__name__):
+        return None
+    arguments = set.to_json()
+    return None if arguments is None else {"name": type(set).__name__, **arguments}
 
 
-def _rebuild_set(described: dict[str, Any] | None) -> RowL1Ball | L1Ball | ProductSet:
+def _rebuild_set(described: dict[str, Any] | None) -> _sets.ConvexSet:
     if described is None:
         raise ValueError("its set is not saved; give set=... again")
     name = described.pop("name")
-    if name == "RowL1Ball":
-        return RowL1Ball(**described)
-    if name == "L1Ball":
-        return L1Ball(**described)
     if name == "ProductSet":
-        return ProductSet({block: _rebuild_set(own) for block, own in described["blocks"]})
-    raise ValueError("its set is unknown")
+        blocks = {block: _rebuild_set(own) for block, own in described["blocks"]}
+        return _sets.ProductSet(blocks)
+    if name not in _SETS:
+        raise ValueError("its set is unknown")
+    made: _sets.ConvexSet = getattr(_sets, name)(**described)
+    return made

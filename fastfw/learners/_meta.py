@@ -13,6 +13,7 @@ from fastfw._checks import FloatArray, IndexArray, batch_parts, positive_int
 from fastfw.base_learners import FTPL, BaseLearner, Turn
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import Engine, on_row_l1_ball
+from fastfw.sets import Vertex
 from fastfw.streams import Batch, Dataset
 
 __all__ = ["Epoch", "MetaLearner"]
@@ -147,7 +148,8 @@ class MetaLearner(OnlineLearner):
         for k in range(1, K + 1):  # line 3
             v = self._base.answer(self.set, memory[k - 1], self._turn(t, k))  # line 4
             eta = self._schedule("step", k)
-            x = (1.0 - eta) * x + eta * v  # line 5
+            # line 5
+            x = v.step(x, eta) if isinstance(v, Vertex) else (1.0 - eta) * x + eta * np.asarray(v)
             inner.append(x)
         return {"x": x, "inner": np.stack(inner), "memory": memory}
 

@@ -11,12 +11,12 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray
 from fastfw._layout import padded, padded_zeros, unpadded
 from fastfw.learners._engines import Engine, FusedMomentum, on_row_l1_ball
+from fastfw.learners._function import FusedFunction, on_function
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows
-from fastfw.product_sets import L1Ball, ProductSet
-from fastfw.sets import RowL1Ball
+from fastfw.sets import L1Ball, ProductSet, RowL1Ball
 
-__all__ = ["FusedNetwork", "balls", "can_fuse", "fused_momentum", "on_network"]
+__all__ = ["FusedNetwork", "balls", "can_fuse", "can_play", "fused_momentum", "on_network"]
 
 Coefficients = Callable[[int], tuple[float, float, float, float]]
 
@@ -36,10 +36,20 @@ def can_fuse(problem: Any, set: Any) -> bool:
     return on_row_l1_ball(problem, set) or on_network(problem, set)
 
 
-def fused_momentum(problem: Any, set: Any, start: FloatArray, coefficients: Coefficients) -> Engine:
-    """Return the compiled engine; see `FusedMomentum`."""
-    engine = FusedMomentum if on_row_l1_ball(problem, set) else FusedNetwork
-    return engine(problem, set, start, coefficients)
+def can_play(problem: Any, set: Any) -> bool:
+    """Whether `fused_momentum` has an engine for this problem and set."""
+    return can_fuse(problem, set) or on_function(problem, set)
+
+
+def fused_momentum(
+    problem: Any, set: Any, start: FloatArray, coefficients: Coefficients, threads: int = 1
+) -> Engine:
+    """Return the compiled engine; see `FusedMomentum`. All others take one thread."""
+    if on_row_l1_ball(problem, set):
+        return FusedMomentum(problem, set, start, coefficients, threads)
+    if on_function(problem, set):
+        return FusedFunction(problem, set, start, coefficients)
+    return FusedNetwork(problem, set, start, coefficients)
 
 
 def balls(set: ProductSet) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:

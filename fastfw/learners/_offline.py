@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from os import PathLike
 from typing import Any, NamedTuple, NoReturn, TypeVar
@@ -20,6 +19,7 @@ from fastfw.learners import _files
 from fastfw.learners._base import _checkpoints, _require
 from fastfw.learners._momentum import can_fuse
 from fastfw.learners._offline_steps import OfflineSteps
+from fastfw.learners._results import FitResult
 from fastfw.learners._starts import first_point
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
@@ -39,54 +39,6 @@ class Iteration(NamedTuple):
 
     size: int | None
     eta: float
-
-
-@dataclass(frozen=True, repr=False)
-class FitResult:
-    """Outcome of `fit` over k iterations: N, or those that were left of them when it was resumed.
-
-    Attributes
-    ----------
-    losses : ndarray of float64, shape (k,)
-        Mean loss of x_t on iteration t's batch: on all data where an epoch starts.
-    seconds : ndarray of float64, shape (k,)
-        Cumulative time of the iterations, drawing of batches included. Compiled code measures
-        several iterations at a time and spreads their time by the samples in them.
-    decision : ndarray, shape of the set
-        x_{N+1}.
-    average : ndarray, shape of the set
-        Mean of x_1, ..., x_N.
-    gradient_evaluations : int
-        Gradients of single samples: n where an epoch starts, else 2 b.
-    lmo_calls : int
-        Calls of the linear minimisation oracle.
-    checkpoints : ndarray of int, shape (c,)
-        Iterations whose points were kept.
-    decisions : ndarray, shape (c, ...)
-        Those points x_t.
-    checkpoint_seconds : ndarray of float64, shape (c,)
-        Time spent before each of those iterations.
-    checkpoint_evaluations : ndarray of int, shape (c,)
-        Gradients of single samples asked for before each of those iterations.
-    """
-
-    losses: npt.NDArray[np.float64]
-    seconds: npt.NDArray[np.float64]
-    decision: FloatArray
-    average: FloatArray
-    gradient_evaluations: int
-    lmo_calls: int
-    checkpoints: npt.NDArray[np.intp]
-    decisions: FloatArray
-    checkpoint_seconds: npt.NDArray[np.float64]
-    checkpoint_evaluations: npt.NDArray[np.int64]
-
-    def __repr__(self) -> str:
-        N = len(self.losses)
-        return (
-            f"<FitResult: {N} iterations, last loss {self.losses[-1]:.4f}, "
-            f"{self.seconds[-1]:.3g} s, {self.gradient_evaluations} gradient evaluations>"
-        )
 
 
 class OfflineLearner(ABC):

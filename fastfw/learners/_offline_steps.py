@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray
-from fastfw.learners._oracles import vertex
+from fastfw.learners._oracles import toward, vertex
 
 __all__ = ["OfflineSteps"]
 
@@ -47,7 +47,7 @@ class OfflineSteps:
                 return i, losses[: i + 1]
             v = vertex(self._set, d, t + i)
             self._total += self.x
-            self.x = (self.x + eta[i] * (v - self.x)).astype(real, copy=False)
+            self.x = toward(self.x, v, float(eta[i])).astype(real, copy=False)
             self._remembered = point, gradient.astype(real, copy=False)
         return eta.size, losses
 

@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["evaluate", "slope", "vertex"]
+from fastfw.sets import DenseVertex, Vertex
+from fastfw.sets._vertex import code_of
+
+__all__ = ["decode", "encode", "evaluate", "slope", "toward", "vertex"]
 
 
 def evaluate(problem: Any, x: npt.NDArray[Any], batch: Any) -> tuple[float, npt.NDArray[Any]]:
@@ -27,11 +30,33 @@ def slope(problem: Any, x: npt.NDArray[Any], batch: Any) -> npt.NDArray[Any]:
     return _own(problem.gradient(_locked(x), batch), x.shape, "problem.gradient")
 
 
-def vertex(set: Any, direction: npt.NDArray[Any], t: int) -> npt.NDArray[Any]:
-    """Vertex that minimises the direction over the set, dense."""
+def vertex(set: Any, direction: npt.NDArray[Any], t: int) -> Vertex | npt.NDArray[Any]:
+    """Vertex that minimises the direction over the set: structured, or else a dense array."""
     if not np.isfinite(direction).all():
         raise FloatingPointError(f"round {t}: the gradient estimate is not finite")
-    return _own(set.lmo(_locked(direction)), direction.shape, "set.lmo")
+    found = set.lmo(_locked(direction))
+    if isinstance(found, Vertex) and found.shape == direction.shape:
+        return found
+    return _own(found, direction.shape, "set.lmo")
+
+
+def toward(x: npt.NDArray[Any], v: Vertex | npt.NDArray[Any], eta: float) -> npt.NDArray[Any]:
+    """X + eta (v - x), a new array; away from v for eta below 0."""
+    return v.step(x, eta) if isinstance(v, Vertex) else x + eta * (v - x)
+
+
+def encode(set: Any, v: Vertex | npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Code of a vertex, with equal bytes for equal vertices: short where the set can decode."""
+    structured = isinstance(v, Vertex) and hasattr(set, "decode")
+    return v.code if structured else code_of(v, dtype)  # type: ignore[union-attr]
+
+
+def decode(set: Any, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> Vertex:
+    """Vertex of a code."""
+    if hasattr(set, "decode"):
+        found: Vertex = set.decode(code, dtype)
+        return found
+    return DenseVertex(code.astype(dtype).reshape(tuple(set.shape)))
 
 
 def _locked(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -12,8 +12,9 @@ from fastfw.learners._active import ActiveSet
 from fastfw.learners._away import FusedAway
 from fastfw.learners._engines import Engine
 from fastfw.learners._history import HistoryLearner
-from fastfw.learners._oracles import vertex
+from fastfw.learners._oracles import decode, encode, toward, vertex
 from fastfw.schedules import power_schedule
+from fastfw.sets import ConvexSet
 
 __all__ = ["OAW"]
 
@@ -94,14 +95,14 @@ class OAW(HistoryLearner):
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
         x, active = state["x"], ActiveSet.of(state)
         loss, g, past = self._past_gradient(t, batch, state)
-        v = vertex(self.set, g, t).astype(x.dtype) + 0.0  # no -0: equal vertices, equal bytes
-        vertices = active.vertices(x.dtype, x.shape)
-        slopes = [float(np.vdot(g, a)) for a in vertices]
-        start_slope, v_slope = (float(np.vdot(g, z.astype(x.dtype))) for z in (self._start, v))
-        moved, eta = self._direction(active, v.tobytes(), slopes, start_slope, v_slope)
-        target = np.frombuffer(moved, x.dtype).reshape(x.shape)
-        x = x + eta * (target - x)
-        return loss, {"x": x, "past": past, **active.arrays(x.dtype, x.shape)}
+        code = encode(self.set, vertex(self.set, g, t), x.dtype)
+        codes = [code, *active.vertices(code.dtype, code.shape)]
+        v_slope, *slopes = (decode(self.set, c, x.dtype).dot(g) for c in codes)
+        start_slope = float(np.vdot(g, self._start.astype(x.dtype)))
+        moved, eta = self._direction(active, code.tobytes(), slopes, start_slope, v_slope)
+        target = decode(self.set, np.frombuffer(moved, code.dtype), x.dtype)
+        x = toward(x, target, eta)
+        return loss, {"x": x, "past": past, **active.arrays(code.dtype, code.shape)}
 
     def _direction(
         self, active: ActiveSet, v: bytes, slopes: list[float], start_slope: float, v_slope: float
@@ -117,9 +118,14 @@ class OAW(HistoryLearner):
         return a, -gamma
 
     def _check_state(self, state: dict[str, Any]) -> None:
-        x = state["x"]
-        if state["vertices"].shape[1:] != x.shape or state["vertices"].dtype != x.dtype:
+        x, codes = state["x"], state["vertices"]
+        form = encode(self.set, vertex(self.set, np.zeros_like(x), 1), x.dtype)
+        if codes.shape[1:] != form.shape or codes.dtype != form.dtype:
             raise ValueError("its active vertices do not fit")
+        if isinstance(self.set, ConvexSet):
+            points = (np.asarray(decode(self.set, code, x.dtype)) for code in codes)
+            if not all(self.set.contains(point, tol=1e-3) for point in points):
+                raise ValueError("its active vertices lie outside the set")
         ActiveSet.of(state)
 
     def _make_fused(self, start: FloatArray) -> Engine:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray
 from fastfw.learners._engines import Engine
 from fastfw.learners._history import FusedPast, HistoryLearner
-from fastfw.learners._oracles import vertex
+from fastfw.learners._oracles import toward, vertex
 from fastfw.schedules import power_schedule
 
 __all__ = ["OFW"]
@@ -93,7 +93,7 @@ class OFW(HistoryLearner):
         eta, x = self._schedule("step", t), state["x"]
         loss, g, past = self._past_gradient(t, batch, state)
         v = vertex(self.set, g, t)
-        return loss, {"x": x + eta * (v - x), "past": past}
+        return loss, {"x": toward(x, v, eta), "past": past}
 
     def _make_fused(self, start: FloatArray) -> Engine:
         return FusedPast(self.problem, self.set, start, partial(self._schedule, "step"))

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import Engine
-from fastfw.learners._momentum import can_fuse, fused_momentum
-from fastfw.learners._oracles import evaluate, slope, vertex
+from fastfw.learners._momentum import can_play, fused_momentum
+from fastfw.learners._oracles import evaluate, slope, toward, vertex
 from fastfw.schedules import power_schedule
 
 __all__ = ["ORGFW"]
@@ -32,7 +32,7 @@ class ORGFW(OnlineLearner):
         Losses: `SoftmaxRegression`, `OneHiddenLayer`, or any object with ``shape``,
         ``loss(x, batch)`` and ``gradient(x, batch)``.
     set : object
-        Feasible set M: `RowL1Ball`, `ProductSet`, or any object with ``shape``,
+        Feasible set M: one of `fastfw.sets`, or any object with ``shape``,
         ``lmo(direction)`` and ``diameter``.
     step : float or callable, optional
         Step size eta_t in [0, 1]. By default 1/(t + 1), for which Theorem 1 holds.
@@ -44,8 +44,9 @@ class ORGFW(OnlineLearner):
         For what is drawn: here the start, if at all.
     engine : {"fused", "steps"}
         "fused" plays rounds in compiled code where it exists (softmax regression on a row-l1 ball,
-        a network with one hidden layer on its l1 balls) and otherwise falls back to "steps": the
-        same algorithm composed of oracle calls. Both agree to rounding.
+        a network with one hidden layer on its l1 balls, a function that Numba compiled on an l1
+        ball or a simplex) and otherwise falls back to "steps": the same algorithm composed of
+        oracle calls. Both agree to rounding.
     dtype : {float64, float32}, optional
         Of the decisions. By default float32 if the first batch is, else float64.
     init : {"zeros", "vertex", "random"}, optional
@@ -53,6 +54,9 @@ class ORGFW(OnlineLearner):
         inside (of l1 balls: at half the radius, all entries nonzero). By default the problem's
         ``default_init``, see `OneHiddenLayer`; else zeros, or a vertex where zeros are not
         feasible.
+    threads : int, optional
+        That share the rows of a batch in compiled rounds of softmax regression. By default what the
+        environment variable FASTFW_NUM_THREADS says, else 1. A number always gives the same bits.
 
     Notes
     -----
@@ -78,6 +82,7 @@ class ORGFW(OnlineLearner):
 
     _fuses_sparse = True
     _fuses_codes = True
+    _threaded = True
     _points = ("x_previous", "d")
 
     def __init__(
@@ -92,6 +97,7 @@ class ORGFW(OnlineLearner):
         engine: str = "fused",
         dtype: npt.DTypeLike | None = None,
         init: str | None = None,
+        threads: int | None = None,
     ) -> None:
         theory = power_schedule(1.0, 1.0)
         super().__init__(
@@ -106,6 +112,7 @@ class ORGFW(OnlineLearner):
             engine=engine,
             dtype=dtype,
             init=init,
+            threads=threads,
         )
 
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
@@ -119,7 +126,7 @@ class ORGFW(OnlineLearner):
             back = slope(self.problem, state["x_previous"], batch)
             d = gradient + (1.0 - rho) * (state["d"] - back)  # line 6
         v = vertex(self.set, d, t)  # line 8
-        return loss, {"x": x + eta * (v - x), "x_previous": x, "d": d}  # line 9
+        return loss, {"x": toward(x, v, eta), "x_previous": x, "d": d}  # line 9
 
     def _coefficients(self, t: int) -> tuple[float, float, float, float]:
         """Line 6 as d ← gamma d + alpha ∇F(x_t) - beta ∇F(x_{t-1}), and the step of line 9."""
@@ -127,10 +134,10 @@ class ORGFW(OnlineLearner):
         return 1.0, keep, keep, self._schedule("step", t)
 
     def _can_fuse(self) -> bool:
-        return can_fuse(self.problem, self.set)
+        return can_play(self.problem, self.set)
 
     def _make_fused(self, start: FloatArray) -> Engine:
-        return fused_momentum(self.problem, self.set, start, self._coefficients)
+        return fused_momentum(self.problem, self.set, start, self._coefficients, self.threads)
 
     def _evaluations(self, t: int, batch_size: int) -> int:
         return 2 * batch_size

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import Engine
-from fastfw.learners._momentum import can_fuse, fused_momentum
-from fastfw.learners._oracles import evaluate, vertex
+from fastfw.learners._momentum import can_play, fused_momentum
+from fastfw.learners._oracles import evaluate, toward, vertex
 from fastfw.schedules import power_schedule
 
 __all__ = ["OSFW"]
@@ -27,7 +27,7 @@ class OSFW(OnlineLearner):
 
     Parameters
     ----------
-    problem, set, start, seed, engine, dtype, init
+    problem, set, start, seed, engine, dtype, init, threads
         As in `ORGFW`.
     step : float or callable, optional
         Step size eta_t in [0, 1]. By default 1/(t + 1).
@@ -55,6 +55,7 @@ class OSFW(OnlineLearner):
 
     _fuses_sparse = True
     _fuses_codes = True
+    _threaded = True
     _points = ("d",)
 
     def __init__(
@@ -69,6 +70,7 @@ class OSFW(OnlineLearner):
         engine: str = "fused",
         dtype: npt.DTypeLike | None = None,
         init: str | None = None,
+        threads: int | None = None,
     ) -> None:
         super().__init__(
             problem,
@@ -82,6 +84,7 @@ class OSFW(OnlineLearner):
             engine=engine,
             dtype=dtype,
             init=init,
+            threads=threads,
         )
 
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
@@ -90,7 +93,7 @@ class OSFW(OnlineLearner):
         loss, gradient = evaluate(self.problem, x, batch)
         d = (1.0 - rho) * state["d"] + rho * gradient if t > 1 else rho * gradient
         v = vertex(self.set, d, t)
-        return loss, {"x": x + eta * (v - x), "d": d}
+        return loss, {"x": toward(x, v, eta), "d": d}
 
     def _coefficients(self, t: int) -> tuple[float, float, float, float]:
         """D ← gamma d + alpha ∇F(x_t) - beta ∇F(x_{t-1}), and the step."""
@@ -98,7 +101,7 @@ class OSFW(OnlineLearner):
         return rho, 0.0, 1.0 - rho, self._schedule("step", t)
 
     def _can_fuse(self) -> bool:
-        return can_fuse(self.problem, self.set)
+        return can_play(self.problem, self.set)
 
     def _make_fused(self, start: FloatArray) -> Engine:
-        return fused_momentum(self.problem, self.set, start, self._coefficients)
+        return fused_momentum(self.problem, self.set, start, self._coefficients, self.threads)

@@ -12,7 +12,7 @@ from fastfw._checks import FloatArray, positive_float, positive_int
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import Engine
 from fastfw.learners._momentum import can_fuse
-from fastfw.learners._oracles import evaluate, vertex
+from fastfw.learners._oracles import evaluate, toward, vertex
 from fastfw.learners._regularised import FusedRegularised, theory_constant
 from fastfw.schedules import RootSchedule
 
@@ -109,7 +109,7 @@ class RegularizedOFW(OnlineLearner):
         x_1 = self._start.astype(x.dtype)
         v = vertex(self.set, total + self._strength(t, c) * (x - x_1), t)
         return loss, {
-            "x": x + sigma * (v - x), "total_gradient": total, "constant": np.array(c)
+            "x": toward(x, v, sigma), "total_gradient": total, "constant": np.array(c)
         }  # fmt: skip
 
     def _strength(self, t: int, c: float) -> float:

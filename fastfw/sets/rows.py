@@ -1,4 +1,4 @@
-"""Feasible sets: their linear minimisation oracles, vertices, diameters and projections."""
+"""The row-wise l1 ball of matrices, the paper's set."""
 
 from __future__ import annotations
 
@@ -9,32 +9,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, IndexArray, float_dtype, positive_float, positive_int
+from fastfw._checks import FloatArray, IndexArray, positive_int
 from fastfw._checks import seed as checked_seed
+from fastfw.sets._base import ConvexSet, radius_of
+from fastfw.sets._projections import row_thresholds, within
+from fastfw.sets._vertex import Vertex
 
 __all__ = ["TIES", "RowL1Ball", "RowVertex"]
 
 #: Names of the ways in which oracles of l1 balls choose among equal entries.
 TIES = ("first", "random")
 
-# A point inside a set that has no ``random_point`` is the mean of so many vertices.
-_VERTICES = 32
 
-
-def random_vertex(set: Any, rng: np.random.Generator) -> FloatArray:
-    """Return the vertex of a Gaussian direction, dense."""
-    return np.array(set.lmo(rng.standard_normal(tuple(set.shape))), np.float64)
-
-
-def point_inside(set: Any, rng: np.random.Generator) -> FloatArray:
-    """Return the set's ``random_point``, or where it has none the mean of random vertices."""
-    if hasattr(set, "random_point"):
-        return np.array(set.random_point(rng), np.float64)
-    mean: FloatArray = np.mean([random_vertex(set, rng) for _ in range(_VERTICES)], axis=0)
-    return mean
-
-
-class RowVertex:
+class RowVertex(Vertex):
     """A vertex of `RowL1Ball`: one nonzero entry in each row.
 
     Behaves as a read-only array of shape (C, d) wherever NumPy takes one (``x + eta * (v - x)``,
@@ -50,46 +37,39 @@ class RowVertex:
         (C, d).
     """
 
-    __slots__ = ("indices", "shape", "values")
-
-    ndim = 2
+    __slots__ = ("indices", "values")
 
     def __init__(self, indices: IndexArray, values: FloatArray, shape: tuple[int, int]) -> None:
+        super().__init__(shape, values.dtype)
         self.indices = indices
         self.values = values
-        self.shape = shape
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        """The entries' dtype."""
-        return self.values.dtype
+    def code(self) -> IndexArray:
+        """+r at column j of a row is j, -r is -1 - j; shape (C,)."""
+        return np.where(self.values > 0.0, self.indices, ~self.indices)
 
     def toarray(self) -> FloatArray:
         """Return the vertex as a new dense array of shape (C, d)."""
-        dense = np.zeros(self.shape, self.values.dtype)
+        dense = np.zeros(self.shape, self.dtype)
         dense[np.arange(self.shape[0]), self.indices] = self.values
         return dense
 
-    def __array__(
-        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
-    ) -> npt.NDArray[Any]:
-        if copy is False:
-            raise ValueError("a vertex is sparse: it becomes a dense array only by a copy")
-        return np.asarray(self.toarray(), dtype=dtype)
+    def dot(self, direction: npt.ArrayLike) -> float:
+        """Return ⟨direction, v⟩, summed in float64. O(C)."""
+        picked = np.asarray(direction)[np.arange(self.shape[0]), self.indices]
+        return float(np.dot(np.asarray(picked, np.float64), self.values.astype(np.float64)))
 
-    def __sub__(self, other: object) -> Any:
-        return np.subtract(self.toarray(), other)  # type: ignore[call-overload]
-
-    def __mul__(self, other: object) -> Any:
-        return np.multiply(self.toarray(), other)  # type: ignore[call-overload]
-
-    __rmul__ = __mul__
+    def add_to(self, x: FloatArray, scale: float) -> None:
+        """Add scale times the vertex to `x`, in place. O(C)."""
+        moves = x.dtype.type(scale) * self.values.astype(x.dtype, copy=False)
+        x[np.arange(self.shape[0]), self.indices] += moves
 
     def __repr__(self) -> str:
         return f"RowVertex(indices={self.indices}, values={self.values}, shape={self.shape})"
 
 
-class RowL1Ball:
+class RowL1Ball(ConvexSet):
     r"""Matrices whose every row has l1 norm at most r.
 
     .. math:: \{W \in R^{C \times d} : \sum_j |W_{cj}| \le r \text{ for all } c\}
@@ -138,14 +118,10 @@ class RowL1Ball:
             raise ValueError(
                 f"shape must be a pair (n_classes, n_features), but it is {shape!r}"
             ) from None
-        self._shape = (positive_int(n_rows, "shape[0]"), positive_int(n_columns, "shape[1]"))
-        self._radius = positive_float(radius, "radius")
-        least = float(np.finfo(np.float64).tiny)
-        if self._radius < least:
-            raise ValueError(
-                f"radius must be at least {least:.3g}, below which numbers lose their digits, but "
-                f"it is {self._radius:.3g}; multiply the radius by a factor and divide X by it"
-            )
+        self._shape: tuple[int, int] = (
+            positive_int(n_rows, "shape[0]"), positive_int(n_columns, "shape[1]")
+        )  # fmt: skip
+        self._radius = radius_of(radius)
         if ties not in TIES:
             raise ValueError(f"ties must be one of {TIES}, but it is {ties!r}")
         self._ties = ties
@@ -182,10 +158,6 @@ class RowL1Ball:
     def diameter(self) -> float:
         """Largest Euclidean distance of two points, 2 r sqrt(C)."""
         return 2.0 * self._radius * math.sqrt(self._shape[0])
-
-    def start(self, dtype: npt.DTypeLike = np.float64) -> FloatArray:
-        """Return the point where learners start: zeros, the paper's choice."""
-        return np.zeros(self._shape, float_dtype(dtype))
 
     def random_point(self, rng: np.random.Generator) -> FloatArray:
         """Return a random point inside: rows in Gaussian directions with l1 norm r/2."""
@@ -255,10 +227,7 @@ class RowL1Ball:
         -----
         O(C d log d) time, for the sort.
         """
-        x = self._point(x, "x")
-        if not np.isfinite(x).all():
-            c, j = np.argwhere(~np.isfinite(x))[0]
-            raise ValueError(f"x[{c}, {j}] is {x[c, j]}; only finite points have a projection")
+        x = self._projectable(x)
         magnitude = np.abs(x)
         with np.errstate(over="ignore"):  # an infinite norm is outside, too
             outside = magnitude.sum(axis=1) > self._radius
@@ -266,15 +235,9 @@ class RowL1Ball:
         if outside.any():
             a = magnitude[outside]
             top = a.max(axis=1, keepdims=True)
-            # Where an entry exceeds r, seen from r below the largest: what is lower vanishes, and
-            # what is left lies in [0, r], so that numbers of any size lose nothing in the sums.
-            a = np.where(top > self._radius, np.maximum(self._radius - (top - a), 0.0), a)
-            # the threshold that soft-thresholds each row to norm r
-            ordered = -np.sort(-a, axis=1)
-            sums = np.cumsum(ordered, axis=1) - self._radius
-            counts = np.arange(1, self._shape[1] + 1)
-            support = (ordered * counts > sums).sum(axis=1)
-            threshold = sums[np.arange(len(a)), support - 1] / support
+            # Where an entry exceeds r the threshold lies within r of the largest.
+            a = np.where(top > self._radius, within(a, top, self._radius), a)
+            threshold = row_thresholds(a, self._radius)
             shrunk = np.maximum(a - threshold[:, np.newaxis], 0.0)
             projected[outside] = np.copysign(shrunk, x[outside])
         return projected
@@ -288,25 +251,11 @@ class RowL1Ball:
             norms = np.abs(point).sum(axis=1)
         return bool((norms <= self._radius * (1.0 + tol)).all())
 
-    def _point(self, x: npt.ArrayLike, name: str) -> FloatArray:
-        array = np.asarray(x)
-        if array.shape != self._shape:
-            raise ValueError(f"{name} must have shape {self._shape}, but it has {array.shape}")
-        dtype = np.float32 if array.dtype == np.float32 else np.float64
-        return np.require(array, dtype, ["C", "A", "W"])
+    def decode(self, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> RowVertex:
+        """Return the vertex of a code."""
+        values = np.where(code >= 0, self._radius, -self._radius).astype(dtype)
+        return RowVertex(np.where(code >= 0, code, ~code), values, self._shape)
 
-    def __repr__(self) -> str:
-        ties = "" if self._ties == "first" else f", ties={self._ties!r}, seed={self._seed}"
-        return f"RowL1Ball(shape={self._shape}, radius={self._radius}{ties})"
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, RowL1Ball):
-            return NotImplemented
-        return self._identity() == other._identity()
-
-    def __hash__(self) -> int:
-        return hash(self._identity())
-
-    def _identity(self) -> tuple[Any, ...]:
-        seed = self._seed if self._ties == "random" else None
-        return self._shape, self._radius, self._ties, seed
+    def _parameters(self) -> dict[str, Any]:
+        ties = {} if self._ties == "first" else {"ties": self._ties, "seed": self._seed}
+        return {"shape": self._shape, "radius": self._radius, **ties}

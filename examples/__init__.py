@@ -1,0 +1,1 @@
+"""Worked examples; see docs/examples.md."""

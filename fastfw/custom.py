@@ -1,0 +1,215 @@
+"""Losses of one's own: a problem made of a function."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw._checks import batch_parts
+from fastfw.problems import Rows, all_rows
+from fastfw.sets._base import shape_of
+from fastfw.streams import Batch
+
+__all__ = ["FunctionProblem", "problem_from_function"]
+
+
+class FunctionProblem:
+    """A problem whose loss and gradient come from a function; see `problem_from_function`."""
+
+    def __init__(
+        self, loss_and_gradient: Callable[..., Any], shape: tuple[int, ...], reduction: str
+    ) -> None:
+        self._function = loss_and_gradient
+        self._shape = shape
+        self._reduction = reduction
+        self._pairs = _takes_pairs(loss_and_gradient)
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The function it was made of."""
+        return self._function
+
+    @property
+    def takes_pairs(self) -> bool:
+        """Whether the function takes (x, X, y) rather than (x, batch)."""
+        return self._pairs
+
+    @property
+    def compiled(self) -> bool:
+        """Whether the function was compiled by Numba, so that compiled rounds can call it."""
+        return hasattr(self._function, "py_func") and hasattr(self._function, "nopython_signatures")
+
+    def rows(
+        self,
+        batch: object,
+        dtype: npt.DTypeLike | None = None,
+        *,
+        finite: bool = True,
+        coded: bool = False,
+    ) -> Rows:
+        """Return a batch as compiled rounds take it: arrays, and the numbers of the batch's rows.
+
+        Arrays of floats are converted to a dtype where one is given, others are left as they are.
+        """
+        if isinstance(batch, Batch):
+            data = batch.data if dtype is None else batch.data.astype(dtype)
+            return Rows(_plain(data.X, dtype), data.y, batch.rows)
+        X, y = batch_parts(batch) if self._pairs else (batch, None)
+        A = _plain(X, dtype)
+        b = np.zeros(len(A), np.intp) if y is None else _plain(y, dtype)
+        if len(A) == 0 or len(A) != len(b):
+            raise ValueError(
+                f"a batch must have rows, as many of X as of y, but it has {len(A)} and {len(b)}"
+            )
+        return Rows(A, b, all_rows(len(A)))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the decisions."""
+        return self._shape
+
+    @property
+    def reduction(self) -> str:
+        """``"mean"`` or ``"sum"``: what the loss is over the rows of a batch."""
+        return self._reduction
+
+    def loss_and_gradient(self, x: npt.ArrayLike, batch: object) -> tuple[float, npt.NDArray[Any]]:
+        """Return loss and gradient at x on a batch, from one call of the function.
+
+        Raises
+        ------
+        TypeError
+            If the function does not return a pair, or the batch is not a pair where one is wanted.
+        ValueError
+            If the gradient has another shape than the decisions.
+        """
+        point = np.asarray(x)
+        found = self._function(point, *batch_parts(batch)) if self._pairs else (
+            self._function(point, batch)
+        )  # fmt: skip
+        if not isinstance(found, tuple | list) or len(found) != 2:
+            raise TypeError(
+                f"{self._name} must return a pair (loss, gradient), but it returned a "
+                f"{type(found).__name__}"
+            )
+        gradient = np.asarray(found[1])
+        if gradient.shape != self._shape:
+            raise ValueError(
+                f"{self._name} must return a gradient of shape {self._shape}, but it returned one "
+                f"of shape {gradient.shape}"
+            )
+        return float(found[0]), gradient
+
+    def loss(self, x: npt.ArrayLike, batch: object) -> float:
+        """Return the loss at x on a batch."""
+        return self.loss_and_gradient(x, batch)[0]
+
+    def gradient(self, x: npt.ArrayLike, batch: object) -> npt.NDArray[Any]:
+        """Return the gradient at x on a batch."""
+        return self.loss_and_gradient(x, batch)[1]
+
+    @property
+    def _name(self) -> str:
+        return getattr(self._function, "__name__", "loss_and_gradient")
+
+    def __repr__(self) -> str:
+        return f"<problem from {self._name}, shape {self._shape}, reduction {self._reduction!r}>"
+
+
+def problem_from_function(
+    loss_and_gradient: Callable[..., Any],
+    shape: int | Sequence[int],
+    *,
+    reduction: str = "mean",
+) -> FunctionProblem:
+    """Make a problem of a function that returns a loss and its gradient.
+
+    Parameters
+    ----------
+    loss_and_gradient : callable
+        Either of two parameters, ``(x, batch)``: the batch as it comes from the stream, whatever it
+        is. Or of three, ``(x, X, y)``: the parts of a batch that is a pair or has ``.X`` and
+        ``.y``. It returns a pair: the loss, a number, and the gradient, an array of x's shape.
+        `x` is read-only.
+    shape : int or tuple of int
+        Shape of the decisions.
+    reduction : {"mean", "sum"}
+        Whether the loss is a mean or a sum over the rows of a batch. Sub-batches and the bounds of
+        regret curves are scaled accordingly.
+
+    Returns
+    -------
+    FunctionProblem
+        With ``shape``, ``loss(x, batch)``, ``gradient(x, batch)`` and ``loss_and_gradient``: what
+        every learner takes, with any set.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not such a function, shape or name.
+
+    Notes
+    -----
+    A function that Numba compiled (``@numba.njit``) is called from compiled code, without Python
+    between rounds, by `ORGFW` and `OSFW` over `RowL1Ball`, `L1Ball` and `Simplex`; batches are then
+    arrays with a row for each sample. Everywhere else it is called as any other function is.
+
+    Examples
+    --------
+    The squared distance to the mean of a batch of points, over a simplex:
+
+    >>> import numpy as np, fastfw as fw
+    >>> def distance(x, points):
+    ...     away = x - points.mean(axis=0)
+    ...     return 0.5 * away @ away, away
+    >>> problem = fw.problem_from_function(distance, shape=3)
+    >>> learner = fw.ORGFW(problem, fw.Simplex(3))
+    >>> result = learner.run([np.array([[0.5, 0.5, 0.0]])] * 200)
+    >>> result.average.round(2)
+    array([0.5 , 0.49, 0.01])
+    """
+    if not callable(loss_and_gradient):
+        raise TypeError(
+            "loss_and_gradient must be a function (x, batch) or (x, X, y) that returns a loss and "
+            f"a gradient, but it is a {type(loss_and_gradient).__name__}"
+        )
+    if reduction not in ("mean", "sum"):
+        raise ValueError(f"reduction must be 'mean' or 'sum', but it is {reduction!r}")
+    return FunctionProblem(loss_and_gradient, shape_of(shape), reduction)
+
+
+def _plain(array: Any, dtype: npt.DTypeLike | None) -> Any:
+    """Return an array of one dimension or more as kernels take it: C-contiguous, read-only."""
+    given = np.asarray(array)
+    if given.dtype.kind not in "fiub" or given.ndim == 0:
+        raise TypeError(
+            "batches of compiled functions must be arrays of numbers with a row for each sample, "
+            f"but one has dtype {given.dtype} and shape {given.shape}"
+        )
+    wanted = given.dtype.newbyteorder("=")
+    if given.dtype.kind == "f":
+        wanted = np.dtype(np.float64 if dtype is None else dtype)
+    canonical = np.require(given, wanted, ["C", "A"]).view()
+    canonical.flags.writeable = False
+    return canonical
+
+
+def _takes_pairs(function: Callable[..., Any]) -> bool:
+    """Whether a function takes (x, X, y) rather than (x, batch)."""
+    try:
+        signature = inspect.signature(getattr(function, "py_func", function))
+    except (TypeError, ValueError):
+        return False  # of built-in functions nothing is known
+    for given, pairs in (((None,) * 2, False), ((None,) * 3, True)):
+        try:
+            signature.bind(*given)
+        except TypeError:
+            continue
+        return pairs
+    raise TypeError(
+        f"loss_and_gradient must take (x, batch) or (x, X, y), but its parameters are {signature}"
+    )

@@ -1,0 +1,83 @@
+"""The compiled engine for a loss that the user compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw._checks import FloatArray
+from fastfw.custom import FunctionProblem
+from fastfw.problems import Rows
+from fastfw.sets import L1Ball, RowL1Ball, Simplex
+
+__all__ = ["FusedFunction", "on_function"]
+
+
+def on_function(problem: Any, set: Any) -> bool:
+    """Whether rounds with this function over this set can be compiled."""
+    if type(problem) is not FunctionProblem or not problem.compiled:
+        return False
+    return type(set) is Simplex or (type(set) in (RowL1Ball, L1Ball) and set.ties == "first")
+
+
+class FusedFunction:
+    """As `FusedMomentum`, with the user's own compiled function for loss and gradient."""
+
+    _names = ("x", "previous", "estimate", "sum")
+
+    def __init__(
+        self,
+        problem: FunctionProblem,
+        set: Any,
+        start: FloatArray,
+        coefficients: Callable[[int], tuple[float, float, float, float]],
+    ) -> None:
+        from fastfw.kernels import function
+
+        move = function.simplex_move if type(set) is Simplex else function.l1_move
+        self._loop = function.momentum_rounds(problem.function, problem.takes_pairs, move)
+        self._radius = float(set.radius)
+        self._coefficients = coefficients
+        self.x = start.copy()
+        self.previous, self.estimate, self.sum = (np.zeros_like(start) for _ in range(3))
+
+    def rounds(
+        self, t: int, rows: Rows, starts: npt.NDArray[np.intp]
+    ) -> tuple[int, npt.NDArray[np.float64]]:
+        """Play rounds t, t + 1, ...: how many were done, and losses (one more where it failed)."""
+        k = starts.size - 1
+        coefficients = np.array([self._coefficients(t + i) for i in range(k)]).T.copy()
+        losses = np.empty(k)
+        done: int = self._loop(
+            *rows, starts, *coefficients, self._radius,
+            self.x, self.previous, self.estimate, np.empty_like(self.x), self.sum, losses,
+        )  # fmt: skip
+        return done, losses[: done + 1]
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All of the state."""
+        return {name: getattr(self, name) for name in self._names}
+
+    def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Take over a state that `arrays` gave."""
+        for name, own in self.arrays().items():
+            own[...] = arrays[name]
+
+    def copy(self) -> FusedFunction:
+        """Return an independent engine in the same state."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        for name in self._names:
+            setattr(other, name, getattr(self, name).copy())
+        return other
+
+    def decision(self) -> FloatArray:
+        """Return x_t, a new array."""
+        return self.x.copy()
+
+    def total(self) -> FloatArray:
+        """Return the sum of the decisions played, a new array."""
+        return self.sum.copy()

@@ -1,0 +1,165 @@
+"""What feasible sets share: the door, start and random points, equality, description."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw._checks import FloatArray, float_dtype, positive_float, positive_int
+from fastfw.sets._vertex import DenseVertex, Vertex
+
+__all__ = ["ConvexSet", "point_inside", "radius_of", "random_vertex", "scaled", "shape_of"]
+
+# A point inside a set that has no ``random_point`` is the mean of so many vertices.
+_VERTICES = 32
+
+
+def random_vertex(set: Any, rng: np.random.Generator) -> FloatArray:
+    """Return the vertex of a Gaussian direction, dense."""
+    return np.array(set.lmo(rng.standard_normal(tuple(set.shape))), np.float64)
+
+
+def point_inside(set: Any, rng: np.random.Generator) -> FloatArray:
+    """Return the set's ``random_point``, or where it has none the mean of random vertices."""
+    if hasattr(set, "random_point"):
+        return np.array(set.random_point(rng), np.float64)
+    mean: FloatArray = np.mean([random_vertex(set, rng) for _ in range(_VERTICES)], axis=0)
+    return mean
+
+
+def shape_of(shape: int | Sequence[int]) -> tuple[int, ...]:
+    """Return the shape of points: a tuple of positive integers, one for a plain integer."""
+    if isinstance(shape, int | np.integer) and not isinstance(shape, bool):
+        return (positive_int(shape, "shape"),)
+    try:
+        given = tuple(shape)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(
+            f"shape must be an integer or a tuple of integers, but it is {shape!r}"
+        ) from None
+    if not given:
+        raise ValueError("shape is empty: points need one axis at least")
+    return tuple(positive_int(n, f"shape[{i}]") for i, n in enumerate(given))
+
+
+def radius_of(radius: float) -> float:
+    """Return a radius that is finite, positive and not subnormal."""
+    r = positive_float(radius, "radius")
+    least = float(np.finfo(np.float64).tiny)
+    if r < least:
+        raise ValueError(
+            f"radius must be at least {least:.3g}, below which numbers lose their digits, but "
+            f"it is {r:.3g}; multiply the radius by a factor and divide X by it"
+        )
+    return r
+
+
+class ConvexSet(ABC):
+    """Base of the feasible sets; learners take any object with shape, lmo, diameter as well.
+
+    A subclass gives ``shape``, ``diameter``, `lmo`, `contains`, `start`, and `_parameters`;
+    ``project(x)`` where a projection is cheap.
+    """
+
+    _shape: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the set's points."""
+        return self._shape
+
+    @property
+    @abstractmethod
+    def diameter(self) -> float:
+        """Largest Euclidean distance of two points."""
+
+    @abstractmethod
+    def lmo(self, direction: npt.ArrayLike) -> Vertex:
+        """Linear minimisation oracle: a vertex v that minimises ⟨direction, v⟩."""
+
+    @abstractmethod
+    def contains(self, x: npt.ArrayLike, tol: float = 1e-9) -> bool:
+        """Tell whether x lies in the set, up to a tolerance relative to the set's size."""
+
+    def start(self, dtype: npt.DTypeLike = np.float64) -> FloatArray:
+        """Return the point where learners start: zeros, unless a set says otherwise."""
+        return np.zeros(self._shape, float_dtype(dtype))
+
+    def decode(self, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> Vertex:
+        """Return the vertex whose ``code`` this is, of a dtype."""
+        return DenseVertex(code.astype(dtype).reshape(self._shape))
+
+    @abstractmethod
+    def _parameters(self) -> dict[str, Any]:
+        """Arguments that make an equal set."""
+
+    def to_json(self) -> dict[str, Any] | None:
+        """Return the arguments as JSON holds them; None where it cannot."""
+        return self._parameters()
+
+    def _point(self, x: npt.ArrayLike, name: str) -> FloatArray:
+        """Return a given point as a C-contiguous float array of the set's shape."""
+        array = np.asarray(x)
+        if array.shape != self._shape:
+            raise ValueError(f"{name} must have shape {self._shape}, but it has {array.shape}")
+        if array.dtype.kind not in "fiub":
+            raise TypeError(f"{name} must hold real numbers, but its dtype is {array.dtype}")
+        dtype = np.float32 if array.dtype == np.float32 else np.float64
+        return np.require(array, dtype, ["C", "A", "W"])
+
+    def _direction(self, direction: npt.ArrayLike) -> FloatArray:
+        """Return a direction checked: of the set's shape and finite."""
+        g = self._point(direction, "direction")
+        if not np.isfinite(g).all():
+            at, bad = _first_bad(g)
+            raise ValueError(
+                f"direction[{at}] is {bad}; a direction must be finite: "
+                "look for the overflow or NaN where it was computed"
+            )
+        return g
+
+    def _projectable(self, x: npt.ArrayLike) -> FloatArray:
+        """Return a point to be projected, checked: of the set's shape and finite."""
+        point = self._point(x, "x")
+        if not np.isfinite(point).all():
+            at, bad = _first_bad(point)
+            raise ValueError(f"x[{at}] is {bad}; only finite points have a projection")
+        return point
+
+    def _candidate(self, x: npt.ArrayLike) -> FloatArray | None:
+        """Return x as float64 if it could be a point of the set: of its shape and finite."""
+        point = np.asarray(x, dtype=np.float64)
+        return point if point.shape == self._shape and np.isfinite(point).all() else None
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in self._parameters().items())
+        return f"{type(self).__name__}({given})"
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self._parameters() == other._parameters()
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, *self._parameters().items()))
+
+
+def scaled(x: FloatArray) -> tuple[npt.NDArray[np.float64], float]:
+    """Return x / unit in float64 and the unit, a power of two near the largest entry.
+
+    Its squares neither overflow nor all vanish, and nothing is rounded. The unit of zero is 1.
+    """
+    wide = x.astype(np.float64)
+    top = float(np.abs(wide).max())
+    exponent = math.frexp(top)[1] - 1 if top > 0.0 else 0
+    return np.ldexp(wide, -exponent), math.ldexp(1.0, exponent)
+
+
+def _first_bad(a: FloatArray) -> tuple[str, Any]:
+    where = tuple(int(i) for i in np.argwhere(~np.isfinite(a))[0])
+    return ", ".join(map(str, where)), a[where]

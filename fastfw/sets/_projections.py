@@ -1,0 +1,44 @@
+"""Thresholds by which points are projected onto simplices and l1 balls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["project_simplex", "row_thresholds", "within"]
+
+Array = npt.NDArray[Any]
+
+
+def row_thresholds(a: Array, radius: float) -> Array:
+    """Return theta of each row, with sum_j max(a_j - theta, 0) = radius (Duchi et al. 2008).
+
+    Rows need a sum of positive parts of at least the radius for theta to be at least 0. O(n log n),
+    for the sort.
+    """
+    ordered = -np.sort(-a, axis=1)
+    sums = np.cumsum(ordered, axis=1) - radius
+    counts = np.arange(1, a.shape[1] + 1)
+    support = (ordered * counts > sums).sum(axis=1)
+    return np.asarray(sums[np.arange(len(a)), support - 1] / support)
+
+
+def within(a: Array, top: Array, radius: float) -> Array:
+    """Return max(radius - (top - a), 0) for the largest entry `top`.
+
+    A threshold lies at most the radius below the largest entry: what is lower vanishes, and what is
+    left lies in [0, radius], so that numbers of any size lose nothing in the sums.
+    """
+    return np.maximum(radius - (top - a), 0.0)
+
+
+def project_simplex(v: Array, radius: float = 1.0) -> Array:
+    """Project a vector onto {x >= 0, sum x = radius}: max(v - theta, 0).
+
+    >>> project_simplex(np.array([0.9, 0.5, -1.0]))
+    array([0.7, 0.3, 0. ])
+    """
+    a = within(v, v.max(), v.dtype.type(radius))[np.newaxis]
+    return np.asarray(np.maximum(a[0] - row_thresholds(a, radius)[0], 0.0), v.dtype)

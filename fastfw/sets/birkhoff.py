@@ -1,0 +1,135 @@
+"""The Birkhoff polytope: doubly stochastic matrices, whose vertices are permutations."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw._checks import FloatArray, IndexArray, float_dtype, positive_int
+from fastfw.sets._base import ConvexSet, scaled
+from fastfw.sets._vertex import Vertex
+
+__all__ = ["BirkhoffPolytope", "PermutationVertex"]
+
+
+class PermutationVertex(Vertex):
+    """A vertex of `BirkhoffPolytope`: a permutation matrix.
+
+    Attributes
+    ----------
+    columns : ndarray of int, shape (n,)
+        Column of the one in each row.
+    """
+
+    __slots__ = ("columns",)
+
+    def __init__(self, columns: IndexArray, dtype: npt.DTypeLike = np.float64) -> None:
+        super().__init__((columns.size, columns.size), dtype)
+        self.columns = columns
+
+    @property
+    def code(self) -> IndexArray:
+        """The columns."""
+        return self.columns
+
+    def toarray(self) -> FloatArray:
+        """Return the vertex as a new dense array of shape (n, n)."""
+        dense = np.zeros(self.shape, self.dtype)
+        dense[np.arange(self.columns.size), self.columns] = 1.0
+        return dense
+
+    def dot(self, direction: npt.ArrayLike) -> float:
+        """Return ⟨direction, v⟩, summed in float64. O(n)."""
+        picked = np.asarray(direction)[np.arange(self.columns.size), self.columns]
+        return float(picked.sum(dtype=np.float64))
+
+    def add_to(self, x: FloatArray, scale: float) -> None:
+        """Add scale times the vertex to `x`, in place. O(n)."""
+        x[np.arange(self.columns.size), self.columns] += x.dtype.type(scale)
+
+    def __repr__(self) -> str:
+        return f"PermutationVertex(columns={self.columns})"
+
+
+class BirkhoffPolytope(ConvexSet):
+    r"""Doubly stochastic matrices: assignments, rankings and matchings, and mixtures of them.
+
+    .. math:: \{X \in R^{n \times n} : X \ge 0, \ X 1 = 1, \ X^T 1 = 1\}
+
+    Parameters
+    ----------
+    size : int
+        n, at least 2.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `size` is not such a number.
+
+    Examples
+    --------
+    >>> import fastfw as fw
+    >>> fw.BirkhoffPolytope(3).lmo([[4.0, 1.0, 3.0], [2.0, 0.0, 5.0], [3.0, 2.0, 2.0]])
+    PermutationVertex(columns=[1 0 2])
+    """
+
+    _shape: tuple[int, int]
+
+    def __init__(self, size: int) -> None:
+        n = positive_int(size, "size", minimum=2)
+        self._shape = (n, n)
+
+    @property
+    def diameter(self) -> float:
+        """Largest Euclidean distance of two points, √(2 n)."""
+        return math.sqrt(2.0 * self._shape[0])
+
+    def start(self, dtype: npt.DTypeLike = np.float64) -> FloatArray:
+        """Return the point where learners start: the centre, 1/n everywhere."""
+        return np.full(self._shape, 1.0 / self._shape[0], float_dtype(dtype))
+
+    def lmo(self, direction: npt.ArrayLike) -> PermutationVertex:
+        """Linear minimisation oracle: a permutation of least cost.
+
+        Parameters
+        ----------
+        direction : array_like, shape (n, n)
+            Any finite costs; float32 stays float32. Of several best permutations it is always the
+            same one, as scipy's ``linear_sum_assignment`` chooses; for equal costs, the identity.
+
+        Returns
+        -------
+        PermutationVertex
+            Column of the one in each row.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it is not such an array.
+
+        Notes
+        -----
+        O(n³) time at worst.
+        """
+        from scipy.optimize import linear_sum_assignment
+
+        g = self._direction(direction)
+        _, columns = linear_sum_assignment(scaled(g)[0])
+        return PermutationVertex(columns.astype(np.intp), g.dtype)
+
+    def contains(self, x: npt.ArrayLike, tol: float = 1e-9) -> bool:
+        """Tell whether entries are at least -tol, and rows and columns sum to 1 ± tol."""
+        point = self._candidate(x)
+        if point is None or point.min() < -tol:
+            return False
+        return all(float(np.abs(point.sum(axis=i) - 1.0).max()) <= tol for i in (0, 1))
+
+    def decode(self, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> PermutationVertex:
+        """Return the vertex of a code."""
+        return PermutationVertex(code.astype(np.intp), dtype)
+
+    def _parameters(self) -> dict[str, Any]:
+        return {"size": self._shape[0]}

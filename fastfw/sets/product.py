@@ -1,0 +1,291 @@
+"""Products of sets: points made of blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw._checks import FloatArray, float_dtype
+from fastfw.sets._base import ConvexSet, point_inside
+from fastfw.sets._vertex import DenseVertex, Vertex, code_of
+
+__all__ = ["ProductSet", "ProductVertex"]
+
+
+class ProductVertex(Vertex):
+    """A vertex of `ProductSet`: one vertex of each block.
+
+    Attributes
+    ----------
+    parts : dict of str to vertex
+        The blocks' own vertices, structured where the blocks' sets give such.
+    shape : tuple of int
+        (n,), all blocks one after the other.
+    """
+
+    __slots__ = ("parts",)
+
+    def __init__(
+        self, parts: Mapping[str, Any], shape: tuple[int, ...], dtype: npt.DTypeLike = np.float64
+    ) -> None:
+        super().__init__(shape, dtype)
+        self.parts = dict(parts)
+
+    @property
+    def code(self) -> npt.NDArray[np.uint8]:
+        """The bytes of the parts' codes, one after the other."""
+        return np.frombuffer(b"".join(_code(part).tobytes() for part in self.parts.values()), "u1")
+
+    def toarray(self) -> FloatArray:
+        """Return the vertex as a new dense array of shape (n,)."""
+        parts = [np.ravel(np.asarray(part)) for part in self.parts.values()]
+        return np.concatenate(parts).astype(self.dtype, copy=False)
+
+    def dot(self, direction: npt.ArrayLike) -> float:
+        """Return ⟨direction, v⟩, each block at the cost of its own vertex."""
+        total = 0.0
+        for part, piece in self._pieces(np.asarray(direction)):
+            total += part.dot(piece) if isinstance(part, Vertex) else float(np.vdot(piece, part))
+        return total
+
+    def add_to(self, x: FloatArray, scale: float) -> None:
+        """Add scale times the vertex to `x`, in place, each block at its own cost."""
+        for part, piece in self._pieces(x):
+            if isinstance(part, Vertex):
+                part.add_to(piece, scale)
+            else:
+                piece += x.dtype.type(scale) * np.asarray(part, x.dtype)
+
+    def _pieces(self, x: npt.NDArray[Any]) -> Iterator[tuple[Any, npt.NDArray[Any]]]:
+        """Yield the parts, each with its piece of a flat array, a view."""
+        stop = 0
+        for part in self.parts.values():
+            start, stop = stop, stop + math.prod(np.shape(part))
+            yield part, x[start:stop].reshape(np.shape(part))
+
+    def __repr__(self) -> str:
+        return f"ProductVertex({self.parts})"
+
+
+def _code(part: Any) -> npt.NDArray[Any]:
+    """Code of a block's vertex: its own, or its entries where it is a plain array."""
+    return part.code if isinstance(part, Vertex) else code_of(part, np.float64)
+
+
+class ProductSet(ConvexSet):
+    r"""Points made of blocks, each in a set of its own.
+
+    .. math:: M = M_1 \times \dots \times M_k
+
+    A point is one flat array: the blocks one after the other, each in C order. The oracle acts
+    block by block.
+
+    Parameters
+    ----------
+    blocks : mapping of str to set, or sequence of sets
+        The blocks by name, in order. Sets of a sequence are called "0", "1", ... A set is any
+        object with ``shape``, ``lmo(direction)`` and ``diameter``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is no block, a name is not a string, or a block is not a set.
+
+    Examples
+    --------
+    >>> import fastfw as fw
+    >>> M = fw.ProductSet({"W": fw.RowL1Ball((2, 2), radius=3.0), "b": fw.L1Ball(2, radius=1.0)})
+    >>> M.shape
+    (6,)
+    >>> v = M.lmo([1.0, 2.0, -5.0, 0.0, 0.5, 0.0])
+    >>> v.toarray()
+    array([ 0., -3.,  3.,  0., -1.,  0.])
+    >>> v.parts["b"]
+    L1Vertex(index=0, value=-1.0, shape=(2,))
+    >>> M.blocks(v.toarray())["W"]
+    array([[ 0., -3.],
+           [ 3.,  0.]])
+    """
+
+    def __init__(self, blocks: Mapping[str, Any] | Sequence[Any]) -> None:
+        if not isinstance(blocks, Mapping):
+            if isinstance(blocks, str) or not hasattr(blocks, "__iter__"):
+                raise TypeError(
+                    "blocks must be a mapping of names to sets or a sequence of sets, but it is a "
+                    f"{type(blocks).__name__}"
+                )
+            blocks = {str(i): block for i, block in enumerate(blocks)}
+        if not blocks:
+            raise ValueError("blocks is empty; a product needs one set at least")
+        self._slices: dict[str, slice] = {}
+        stop = 0
+        for name, block in blocks.items():
+            if not isinstance(name, str):
+                raise TypeError(f"names of blocks must be strings, but one is {name!r}")
+            missing = [a for a in ("shape", "lmo", "diameter") if not hasattr(block, a)]
+            if missing:
+                raise TypeError(
+                    f"block {name!r} must be a set with shape, lmo, diameter, but a "
+                    f"{type(block).__name__} has no {', '.join(missing)}"
+                )
+            start, stop = stop, stop + math.prod(block.shape)
+            self._slices[name] = slice(start, stop)
+        self._sets = dict(blocks)
+        self._shape = (stop,)
+
+    @property
+    def sets(self) -> dict[str, Any]:
+        """The blocks' sets by name, a new dictionary."""
+        return dict(self._sets)
+
+    @property
+    def diameter(self) -> float:
+        """Largest Euclidean distance of two points: the root of the sum of the blocks' squares."""
+        return math.hypot(*(float(block.diameter) for block in self._sets.values()))
+
+    def blocks(self, x: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+        """Return the blocks of a point by name: views of `x` in the blocks' shapes.
+
+        Raises
+        ------
+        ValueError
+            If `x` has another shape than the set.
+        """
+        array = np.asarray(x)
+        if array.shape != self._shape:
+            raise ValueError(f"x must have shape {self._shape}, but it has {array.shape}")
+        return {
+            name: array[part].reshape(self._sets[name].shape) for name, part in self._slices.items()
+        }
+
+    def join(self, blocks: Mapping[str, npt.ArrayLike]) -> npt.NDArray[Any]:
+        """Return the point made of the given blocks, a new flat array.
+
+        Raises
+        ------
+        ValueError
+            If a block is missing, unknown, or of another shape.
+        """
+        if set(blocks) != set(self._sets):
+            raise ValueError(f"blocks must be {list(self._sets)}, but they are {list(blocks)}")
+        parts = []
+        for name, own in self._sets.items():
+            part = np.asarray(blocks[name])
+            if part.shape != tuple(own.shape):
+                raise ValueError(
+                    f"block {name!r} must have shape {tuple(own.shape)}, but it has {part.shape}"
+                )
+            parts.append(part.ravel())
+        return np.concatenate(parts)
+
+    def start(self, dtype: npt.DTypeLike = np.float64) -> FloatArray:
+        """Return the point where learners start: the blocks' own, a vertex where one has none."""
+        real = float_dtype(dtype)
+        parts = []
+        for block in self._sets.values():
+            own = block.start(real) if hasattr(block, "start") else block.lmo(np.zeros(block.shape))
+            parts.append(np.ravel(np.asarray(own, real)))
+        return np.concatenate(parts)
+
+    def random_point(self, rng: np.random.Generator) -> FloatArray:
+        """Return a random point inside: the blocks' own, or means of their random vertices."""
+        return np.concatenate([np.ravel(point_inside(own, rng)) for own in self._sets.values()])
+
+    def lmo(self, direction: npt.ArrayLike) -> ProductVertex:
+        """Linear minimisation oracle: each block's own.
+
+        Parameters
+        ----------
+        direction : array_like, shape (n,)
+            Any finite direction; float32 stays float32.
+
+        Returns
+        -------
+        ProductVertex
+            The blocks' vertices; ``np.asarray`` makes one dense array of them.
+
+        Raises
+        ------
+        ValueError
+            If the direction has another shape, or a block refuses its part.
+        """
+        array = np.asarray(direction)
+        dtype = np.float32 if array.dtype == np.float32 else np.float64
+        parts = {}
+        if array.shape != self._shape:
+            raise ValueError(f"direction must have shape {self._shape}, but it has {array.shape}")
+        for name, part in self.blocks(array.astype(dtype, copy=False)).items():
+            try:
+                parts[name] = self._sets[name].lmo(part)
+            except ValueError as error:
+                raise ValueError(f"block {name!r}: {error}") from error
+        return ProductVertex(parts, self._shape, dtype)
+
+    @property
+    def project(self) -> Callable[[npt.ArrayLike], FloatArray]:
+        """``project(x)``: the nearest point of the set, a new array; each block's own projection.
+
+        It raises ValueError if `x` has another shape or a block refuses its part.
+
+        Raises
+        ------
+        AttributeError
+            If a block's set has no projection: then the product has none.
+        """
+        for name, own in self._sets.items():
+            if not hasattr(own, "project"):
+                raise AttributeError(f"the set of block {name!r} has no projection")
+        return self._project
+
+    def _project(self, x: npt.ArrayLike) -> FloatArray:
+        array = np.asarray(x)
+        parts = []
+        for name, part in self.blocks(array).items():
+            try:
+                parts.append(np.ravel(self._sets[name].project(part)))
+            except ValueError as error:
+                raise ValueError(f"block {name!r}: {error}") from error
+        return np.concatenate(parts)
+
+    def contains(self, x: npt.ArrayLike, tol: float = 1e-9) -> bool:
+        """Tell whether every block lies in its set; a set that cannot tell is not asked."""
+        array = np.asarray(x)
+        if array.shape != self._shape:
+            return False
+        return all(
+            self._sets[name].contains(part, tol)
+            for name, part in self.blocks(array).items()
+            if hasattr(self._sets[name], "contains")
+        )
+
+    def decode(self, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> ProductVertex:
+        """Return the vertex of a code."""
+        parts: dict[str, Any] = {}
+        stop = 0
+        for name, own in self._sets.items():
+            form = _code(own.lmo(np.zeros(own.shape)))
+            start, stop = stop, stop + form.nbytes
+            part = np.frombuffer(code[start:stop].tobytes(), form.dtype)
+            if hasattr(own, "decode"):
+                parts[name] = own.decode(part, dtype)
+            else:
+                parts[name] = DenseVertex(part.astype(dtype).reshape(own.shape))
+        return ProductVertex(parts, self._shape, dtype)
+
+    def _parameters(self) -> dict[str, Any]:
+        return {"blocks": self._sets}
+
+    def __repr__(self) -> str:
+        return f"ProductSet({self._sets})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ProductSet):
+            return NotImplemented
+        return list(self._sets.items()) == list(other._sets.items())
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._sets.items()))

@@ -1,0 +1,88 @@
+"""Whole runs for a loss that somebody else compiled: rounds without leaving compiled code."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from . import l1
+from ._jit import kernel
+
+__all__ = ["l1_move", "momentum_rounds", "simplex_move"]
+
+
+@kernel()
+def l1_move(g, radius, eta, x):
+    """X ← (1 - η) x + η v for the vertex v of the row-l1 ball; g is finite."""
+    index, value = np.empty(g.shape[0], np.intp), np.empty(g.shape[0])
+    l1.lmo(g, radius, index, value)
+    keep = x.dtype.type(1.0 - eta)
+    for c in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            x[c, j] *= keep
+        x[c, index[c]] += x.dtype.type(eta * value[c])
+
+
+@kernel()
+def simplex_move(g, radius, eta, x):
+    """X ← (1 - η) x + η v, each row in a simplex; g is finite."""
+    keep = x.dtype.type(1.0 - eta)
+    for c in range(x.shape[0]):
+        least = np.argmin(g[c])
+        for j in range(x.shape[1]):
+            x[c, j] *= keep
+        x[c, least] += x.dtype.type(eta * radius)
+
+
+@lru_cache(maxsize=64)
+def momentum_rounds(function, pairs, move):
+    """Return the compiled loop for one function: (x, X, y), or (x, X) without `pairs`.
+
+    It is compiled for the function, at its first call, and not cached on disk.
+    """
+    if pairs:
+        evaluate = function
+    else:
+
+        @kernel(cache=False)
+        def evaluate(x, A, b):
+            return function(x, A)
+
+    @kernel(cache=False)
+    def rounds(
+        X, y, rows, starts, alpha, beta, gamma, eta, radius, x, previous, d, trial, total, losses
+    ):
+        """D ← gamma d + alpha ∇f(x_t) - beta ∇f(x_{t-1}), a vertex and a step; rounds done.
+
+        A round whose loss or estimate is not finite changes nothing and is the last.
+        """
+        n_columns = x.shape[x.ndim - 1]
+        flat, flat_previous = x.reshape(-1), previous.reshape(-1)
+        flat_d, flat_trial, flat_total = d.reshape(-1), trial.reshape(-1), total.reshape(-1)
+        for i in range(starts.shape[0] - 1):
+            picked = rows[starts[i] : starts[i + 1]]
+            A, b = X[picked], y[picked]
+            loss, gradient = evaluate(x, A, b)
+            losses[i] = loss
+            if not np.isfinite(loss):
+                return i
+            flat_gradient = np.ascontiguousarray(gradient).reshape(-1)
+            for j in range(flat.shape[0]):
+                flat_trial[j] = gamma[i] * flat_d[j] + alpha[i] * flat_gradient[j]
+            if beta[i] != 0.0:
+                _, back = evaluate(previous, A, b)
+                flat_back = np.ascontiguousarray(back).reshape(-1)
+                for j in range(flat.shape[0]):
+                    flat_trial[j] -= beta[i] * flat_back[j]
+            for j in range(flat.shape[0]):
+                if not np.isfinite(flat_trial[j]):
+                    return i
+            for j in range(flat.shape[0]):
+                flat_previous[j] = flat[j]
+                flat_total[j] += flat[j]
+                flat_d[j] = flat_trial[j]
+            move(d.reshape(-1, n_columns), radius, eta[i], x.reshape(-1, n_columns))
+        return starts.shape[0] - 1
+
+    return rounds

@@ -1,0 +1,145 @@
+"""Sets of every family with what tests need to know of them: all vertices, or inequalities."""
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import fastfw as fw
+
+EDGES = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (0, 3), (2, 4), (3, 4), (1, 4), (4, 5), (3, 5)]
+# a dead end, an edge from nowhere, and two edges between the same nodes
+EDGES += [(2, 6), (7, 3), (4, 5)]
+
+
+def paths(edges, source, sink):
+    """Every path as a list of edge numbers, by trying all edges at every node."""
+    if source == sink:
+        yield []
+        return
+    for e, (tail, head) in enumerate(edges):
+        if tail == source:
+            for rest in paths(edges, head, sink):
+                yield [e, *rest]
+
+
+def simplex_vertices(s):
+    yield from s.radius * np.eye(s.shape[0])
+
+
+def l1_vertices(s):
+    yield from np.concatenate([s.radius * np.eye(s.shape[0]), -s.radius * np.eye(s.shape[0])])
+
+
+def box_vertices(s):
+    for signs in itertools.product([1.0, -1.0], repeat=math.prod(s.shape)):
+        yield s.radius * np.array(signs).reshape(s.shape)
+
+
+def ksparse_vertices(s):
+    n = math.prod(s.shape)
+    for places in itertools.combinations(range(n), s.k):
+        for signs in itertools.product([1.0, -1.0], repeat=s.k):
+            v = np.zeros(n)
+            v[list(places)] = signs
+            yield s.radius * v.reshape(s.shape)
+
+
+def birkhoff_vertices(s):
+    for columns in itertools.permutations(range(s.shape[0])):
+        yield np.eye(s.shape[0])[list(columns)]
+
+
+def flow_vertices(s):
+    for path in paths(s.edges, s.source, s.sink):
+        v = np.zeros(s.shape)
+        v[path] = 1.0
+        yield v
+
+
+def product_vertices(s):
+    blocks = [list(POLYTOPES[name].vertices(own)) for name, own in s.sets.items()]
+    for chosen in itertools.product(*blocks):
+        yield np.concatenate([v.ravel() for v in chosen])
+
+
+class Polytope(NamedTuple):
+    """A set, all of its vertices, and as arguments of ``linprog`` the inequalities it is."""
+
+    make: Callable[[], Any]
+    vertices: Callable[[Any], Any]
+    program: Callable[[Any], dict[str, Any]] | None
+
+
+def simplex_program(s):
+    return {"A_eq": np.ones((1, s.shape[0])), "b_eq": [s.radius], "bounds": (0, None)}
+
+
+def _absolute(s, bound, most):
+    """X = p - q with p, q >= 0: entries of p + q at most `most`, their sum at most `bound`."""
+    n = math.prod(s.shape)
+    rows = [np.hstack([np.eye(n), np.eye(n)]), np.ones((1, 2 * n))]
+    return {
+        "A_ub": np.vstack(rows),
+        "b_ub": np.concatenate([np.full(n, most), [bound]]),
+        "bounds": (0, None),
+    }
+
+
+def birkhoff_program(s):
+    n = s.shape[0]
+    rows = [np.kron(np.eye(n), np.ones((1, n))), np.kron(np.ones((1, n)), np.eye(n))]
+    return {"A_eq": np.vstack(rows), "b_eq": np.ones(2 * n), "bounds": (0, None)}
+
+
+def flow_program(s):
+    nodes = {node: i for i, node in enumerate(s.nodes)}
+    A = np.zeros((len(nodes), s.shape[0]))
+    for e, (tail, head) in enumerate(s.edges):
+        A[nodes[tail], e] += 1.0
+        A[nodes[head], e] -= 1.0
+    b = np.zeros(len(nodes))
+    b[nodes[s.source]], b[nodes[s.sink]] = 1.0, -1.0
+    return {"A_eq": A, "b_eq": b, "bounds": (0, None)}
+
+
+POLYTOPES = {
+    "Simplex": Polytope(lambda: fw.Simplex(5, radius=3.0), simplex_vertices, simplex_program),
+    "L1Ball": Polytope(
+        lambda: fw.L1Ball(5, radius=2.0), l1_vertices, lambda s: _absolute(s, s.radius, s.radius)
+    ),
+    "LInfBall": Polytope(
+        lambda: fw.LInfBall((2, 3), radius=0.5),
+        box_vertices,
+        lambda s: _absolute(s, math.prod(s.shape) * s.radius, s.radius),
+    ),
+    "KSparsePolytope": Polytope(
+        lambda: fw.KSparsePolytope((2, 3), k=2, radius=1.5),
+        ksparse_vertices,
+        lambda s: _absolute(s, s.k * s.radius, s.radius),
+    ),
+    "BirkhoffPolytope": Polytope(
+        lambda: fw.BirkhoffPolytope(4), birkhoff_vertices, birkhoff_program
+    ),
+    "FlowPolytope": Polytope(lambda: fw.FlowPolytope(EDGES, 0, 5), flow_vertices, flow_program),
+    "ProductSet": Polytope(
+        lambda: fw.ProductSet(
+            {"Simplex": fw.Simplex(3), "FlowPolytope": fw.FlowPolytope(EDGES, 0, 5)}
+        ),
+        product_vertices,
+        None,
+    ),
+}
+
+#: All sets of the package, small.
+SETS = {
+    **{name: polytope.make for name, polytope in POLYTOPES.items()},
+    "RowL1Ball": lambda: fw.RowL1Ball((2, 3), radius=2.0),
+    "L2Ball": lambda: fw.L2Ball((2, 3), radius=1.5),
+    "GroupL1Ball": lambda: fw.GroupL1Ball([[0, 1, 0], [2, 1, 0]], radius=1.5),
+    "NuclearNormBall": lambda: fw.NuclearNormBall((3, 4), radius=2.0),
+    "NuclearNormBall, large": lambda: fw.NuclearNormBall((70, 80), radius=2.0),
+}
+PROJECTING = [name for name in SETS if hasattr(SETS[name](), "project") and name != "ProductSet"]

@@ -1,0 +1,404 @@
+"""Sparse features: checked at the door, and the same models as from dense ones."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+import fastfw as fw
+import reference as ref
+from fastfw._csr import csr_features
+from fastfw.kernels import csr as kernels
+from fastfw.streams import Batch, Dataset
+from learner_cases import METHODS, RADIUS, make, problem_and_ball, snapshot
+from sizes import about_compiling, quick, quiet, sized
+
+
+def same(a, b):
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+methods = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+
+N, D, C = 40, 9, 3
+FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"]
+
+
+def make_data(seed=0, n=N, d=D, n_classes=C, density=0.3, dtype=np.float64):
+    """Features most of which are zero, some rows entirely, and labels."""
+    rng = np.random.default_rng(seed)
+    A = np.where(rng.random((n, d)) < density, rng.standard_normal((n, d)), 0.0)
+    return A.astype(dtype), rng.permutation(np.arange(n) % n_classes)
+
+
+def make_stream(X, y, rounds):
+    return fw.iid_stream(X, y, batch_size=5, rounds=rounds, seed=1)
+
+
+# --- at the door ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "?"])
+def test_any_format_and_dtype(format, dtype):
+    A, _ = make_data()
+    A = (np.rint(A) if dtype in ("i4", "?") else A).astype(dtype)
+    for kind in (sparse.csr_matrix, sparse.csr_array):
+        X = csr_features(kind(A).asformat(format))
+        assert X.dtype == (np.float32 if dtype == "f4" else np.float64)
+        assert X.dtype.isnative
+        assert same(X.toarray(), np.ascontiguousarray(A, X.dtype))
+        assert X.indices.dtype == X.indptr.dtype == np.int32
+
+
+def test_canonical_memory_is_shared_and_sealed():
+    A, y = make_data()
+    S = sparse.csr_matrix(A)
+    X = Dataset(S, y).X
+    for part in ("data", "indices", "indptr"):
+        assert np.shares_memory(getattr(X, part), getattr(S, part))
+        assert not getattr(X, part).flags.writeable
+        assert getattr(S, part).flags.writeable
+
+
+def unsorted(A):
+    S = sparse.csr_array(A)
+    for i in range(S.shape[0]):
+        part = slice(S.indptr[i], S.indptr[i + 1])
+        S.data[part] = S.data[part][::-1].copy()
+        S.indices[part] = S.indices[part][::-1].copy()
+    return S
+
+
+def test_unsorted_and_doubled_entries_are_put_right_in_a_copy():
+    A, _ = make_data()
+    S = unsorted(A)
+    S.has_sorted_indices = S.has_canonical_format = True  # a lie
+    before = S.data.copy(), S.indices.copy()
+    X = csr_features(S)
+    assert same(X.toarray(), A)
+    assert (X.indices[:2] == np.flatnonzero(A[0])[:2]).all()
+    assert same(S.data, before[0])
+    assert same(S.indices, before[1])
+    double = sparse.csr_array(
+        (np.ones(4), np.array([2, 0, 2, 1]), np.array([0, 3, 4])), shape=(2, 3)
+    )
+    assert csr_features(double).toarray().tolist() == [[1, 0, 2], [0, 1, 0]]
+    assert double.nnz == 4
+
+
+def test_wide_indices_are_narrowed():
+    S = sparse.csr_array(make_data()[0])
+    S.indices, S.indptr = S.indices.astype(np.int64), S.indptr.astype(np.int64)
+    assert csr_features(S).indices.dtype == csr_features(S).indptr.dtype == np.int32
+    wide = csr_features(sparse.csr_array((1, 2**31)))
+    assert wide.indices.dtype == wide.indptr.dtype == np.int64
+
+
+def broken(**parts):
+    S = sparse.csr_array(np.array([[1.0, 2.0, 0.0], [0.0, 0.0, 3.0]]))
+    for name, value in parts.items():
+        setattr(S, name, np.array(value))
+    return S
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        (broken(indices=[0, 3, 2]), ValueError, r"X.indices\[1\] is 3; with 3 columns"),
+        (broken(indices=[0, -1, 2]), ValueError, r"X.indices\[1\] is -1"),
+        (broken(indptr=[0, 2]), ValueError, "X.indptr must have 3 entries"),
+        (broken(indptr=[0, 3, 2]), ValueError, "do not decrease"),
+        (broken(indptr=[1, 2, 3]), ValueError, "begin with 0"),
+        (broken(indptr=[0, 2, 4]), ValueError, "ends with 4, but there are 3 indices"),
+        (broken(indices=[0.0, 1.0, 2.0]), ValueError, "X.indices must have one axis of integers"),
+        (broken(data=[1.0, np.nan, 3.0]), ValueError, r"X\[0, 1\] is nan; X must be finite"),
+        (broken(data=[1.0, 2.0, -np.inf]), ValueError, r"X\[1, 2\] is -inf"),
+        (sparse.csr_array(np.eye(2) * 1j), TypeError, "real numbers, but its dtype is complex"),
+        (sparse.csr_array((0, 3)), ValueError, r"X is empty: its shape is \(0, 3\)"),
+        (sparse.csr_array((2, 4)), ValueError, "X has 4 columns, but 3 features are wanted"),
+        (sparse.coo_array(np.ones(3)), ValueError, "must be a matrix"),
+    ],
+)
+def test_what_is_no_matrix_is_refused(X, error, message):
+    y = np.zeros(X.shape[0], int)
+    problem = fw.SoftmaxRegression(3, 2)
+    with pytest.raises(error, match=message):
+        problem.rows((X, y))
+    learner = fw.ORGFW(problem, fw.RowL1Ball((2, 3), 1.0))
+    with pytest.raises(error, match=message):
+        learner.observe((X, y))
+    assert learner.t == 1
+
+
+def test_too_large_for_single_precision():
+    S = sparse.csr_array([[0.0, 1e300]])
+    with pytest.raises(ValueError, match=r"X\[0, 1\] is 1e\+300, which float32 cannot hold"):
+        Dataset(S, [0]).astype(np.float32)
+
+
+def test_datasets_and_batches():
+    A, y = make_data()
+    data, dense = Dataset(sparse.csc_matrix(A), y), Dataset(A, y)
+    assert repr(data) == repr(dense)
+    assert len(data) == N
+    single = data.astype(np.float32)
+    assert single.dtype == np.float32
+    assert data.astype(np.float32) is single
+    batch = Batch(data, [3, 3, 0])
+    assert same(batch.X.toarray(), A[[3, 3, 0]])
+    assert batch.X.has_canonical_format
+    assert not batch.X.data.flags.writeable
+    loaded = pickle.loads(pickle.dumps(data))
+    assert same(loaded.X.toarray(), A)
+    order = [batch.X.toarray() for batch in fw.sorted_stream(data, batch_size=5, rounds=4)]
+    wanted = [batch.X for batch in fw.sorted_stream(dense, batch_size=5, rounds=4)]
+    np.testing.assert_array_equal(order, wanted)
+
+
+def test_networks_take_dense_features():
+    A, y = make_data()
+    problem = fw.OneHiddenLayer(n_features=D, n_hidden=2, n_classes=C)
+    for batch in ((sparse.csr_array(A), y), Dataset(sparse.csr_array(A), y)):
+        with pytest.raises(TypeError, match=r"use X\.toarray\(\)"):
+            problem.loss(np.zeros(problem.shape), batch)
+
+
+# --- losses and gradients -------------------------------------------------------------------------
+
+
+@quick
+@given(
+    st.integers(1, 70), st.integers(1, 40), st.integers(2, 35), st.floats(0.0, 1.0),
+    st.sampled_from(["mean", "sum"]), st.integers(0, 2**32 - 1),
+)  # fmt: skip
+def test_losses_and_gradients_are_those_of_dense_features(n, d, n_classes, density, reduction, k):
+    A, y = make_data(k, n, d, n_classes, density)
+    W = np.random.default_rng(k).standard_normal((n_classes, d))
+    problem = fw.SoftmaxRegression(d, n_classes, reduction=reduction)
+    batch = (sparse.csr_matrix(A), y)
+    value, gradient = ref.loss_and_gradient(W, A, y, reduction)
+    scale = max(1.0, np.abs(A).sum()) if reduction == "sum" else max(1.0, np.abs(A).max())
+    tol = 1e-13 * scale * max(1.0, np.abs(A @ W.T).max())
+    loss, found = problem.loss_and_gradient(W, batch)
+    assert abs(loss - value) <= tol * n
+    assert np.abs(found - gradient).max() <= tol
+    assert found.flags.c_contiguous
+    assert abs(problem.sample_losses(W, batch).sum() * problem.weight(n) - value) <= tol * n
+    assert np.abs(problem.logits(W, batch[0]) - A @ W.T).max() <= tol
+    assert problem.smoothness(batch[0]) == pytest.approx(problem.smoothness(A), rel=1e-14)
+    assert problem.accuracy(W, batch[0], y) == problem.accuracy(W, A, y)
+
+
+@quick
+@given(st.integers(1, 700), st.integers(1, 20), st.integers(0, 2**32 - 1))
+def test_vertex_is_the_first_largest(d, n_classes, seed):
+    """Blocks and what is left of them; ties between blocks and inside."""
+    rng = np.random.default_rng(seed)
+    g = np.round(rng.standard_normal((d, n_classes)), 1)
+    index, value = np.empty(n_classes, np.intp), np.empty(n_classes)
+    largest = kernels.lmo(g, RADIUS, index, value)
+    positions, values = ref.lmo_parts(g.T, RADIUS)
+    assert index.tolist() == list(positions)
+    assert value.tolist() == list(values)
+    assert largest == np.abs(g).max()
+
+
+# --- learners -------------------------------------------------------------------------------------
+
+
+@quick
+@given(
+    st.sampled_from(list(METHODS)), st.integers(1, 40), st.integers(2, 20),
+    st.floats(0.0, 1.0), st.integers(1, 70), st.integers(0, 2**32 - 1),
+)  # fmt: skip
+def test_rounds_follow_the_reference(method, d, n_classes, density, batch_size, seed):
+    method = METHODS[method]
+    A, y = make_data(seed, 60, d, n_classes, density)
+    rounds = 12
+    learner = make(method, d=d, n_classes=n_classes)
+    stream = fw.iid_stream(A, y, batch_size=batch_size, rounds=rounds, seed=2)
+    run = method.reference(
+        np.zeros((n_classes, d)), [(b.X, b.y) for b in stream], RADIUS, **method.options
+    )
+    batches = fw.iid_stream(sparse.csr_array(A), y, batch_size=batch_size, rounds=rounds, seed=2)
+    result = learner.run(batches, checkpoints=range(1, rounds + 2))
+    assert learner.engine == "fused"
+    # Where an entry nearly vanishes or two nearly tie, rounding decides for a vertex.
+    off = np.abs(result.decisions - run.iterates).max(axis=(1, 2)) > 1e-11
+    if off.any():
+        direction = np.abs(run.directions[np.argmax(off) - 1])
+        top = -np.sort(-np.column_stack([direction, np.zeros(n_classes)]), axis=1)
+        assert (top[:, 0] - top[:, 1]).min() <= 1e-12
+        return
+    assert np.abs(result.losses - run.losses).max() <= 1e-11
+    assert np.abs(result.average - run.iterates[:-1].mean(axis=0)).max() <= 1e-11
+
+
+@methods
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_the_same_model_as_from_dense_features(method, dtype, reduction):
+    """Both engines; with float32 until the first close call of the oracle."""
+    A, y = make_data(dtype=dtype)
+    rounds = sized(200, 40) if dtype == np.float64 else 12
+    S = sparse.csr_matrix(A)
+    dense = make(method, d=D, reduction=reduction).run(make_stream(A, y, rounds))
+    tol = rounds * 64 * np.finfo(dtype).eps
+    for engine in ("fused", "steps"):
+        learner = make(method, engine, d=D, reduction=reduction)
+        result = learner.run(make_stream(S, y, rounds))
+        assert learner.engine == engine
+        assert result.decision.dtype == dtype
+        assert np.abs(result.decision - dense.decision).max() <= tol
+        assert np.abs(result.average - dense.average).max() <= tol
+        assert np.abs(result.losses - dense.losses).max() <= tol * 5
+        assert result.gradient_evaluations == dense.gradient_evaluations
+
+
+OTHERS = {
+    "OFW": (fw.OFW, {}),
+    "OAW": (fw.OAW, {}),
+    "RegularizedOFW": (fw.RegularizedOFW, {}),
+    "MORGFW": (fw.MORGFW, {"rounds": 5, "inner_steps": 4}),
+    "MORGFW, sub-batches": (fw.MORGFW, {"rounds": 5, "inner_steps": 4, "sub_batch_size": 2}),
+    "MetaFrankWolfe": (fw.MetaFrankWolfe, {"rounds": 5, "inner_steps": 6}),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_methods_without_kernels_for_sparse_rows_take_steps(name):
+    A, y = make_data()
+    method, options = OTHERS[name]
+    problem, ball = problem_and_ball(D)
+    wanted = method(problem, ball, engine="steps", **options).run(make_stream(A, y, 5))
+    learner = method(problem, ball, **options)
+    assert learner.engine == "fused"
+    with pytest.raises(ValueError, match="with 3 classes, labels"):
+        learner.observe((sparse.csr_array(A[:2]), [0, 7]))
+    assert learner.engine == "fused"  # as before
+    result = learner.run(make_stream(sparse.csr_array(A), y, 5))
+    assert learner.engine == "steps"
+    assert np.abs(result.decision - wanted.decision).max() <= 1e-13
+    assert np.abs(result.losses - wanted.losses).max() <= 1e-13
+
+
+@pytest.mark.parametrize("name", ["OFW", "RegularizedOFW"])
+def test_compiled_rounds_cannot_turn_into_steps(name):
+    A, y = make_data()
+    method, options = OTHERS[name]
+    learner = method(*problem_and_ball(D), **options)
+    learner.observe((A[:5], y[:5]))
+    with pytest.raises(TypeError, match=f"for which {name} has no compiled rounds"):
+        learner.observe((sparse.csr_array(A[:5]), y[:5]))
+    with pytest.raises(TypeError, match="no compiled rounds"):
+        learner.run(make_stream(sparse.csr_array(A), y, 2))
+    assert (learner.t, learner.engine) == (2, "fused")
+
+
+@pytest.mark.parametrize("method", [fw.SVRF, fw.SpiderFW])
+def test_offline_methods_take_steps(method):
+    A, y = make_data()
+    learner = method(*problem_and_ball(D), epoch_length=4, batch_size=5)
+    wanted = learner.fit(A, y, iterations=9)
+    found = learner.fit(sparse.coo_array(A), y, iterations=9)
+    assert np.abs(found.decision - wanted.decision).max() <= 1e-12
+    assert np.abs(found.losses - wanted.losses).max() <= 1e-12
+
+
+@methods
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_run_observe_and_saved_learners_give_the_same_bits(method, dtype, tmp_path):
+    A, y = make_data(dtype=dtype)
+    stream = make_stream(sparse.csr_array(A), y, 40)
+    whole = make(method, d=D)
+    result = whole.run(stream)
+    loop = make(method, d=D)
+    for t, batch in enumerate(stream):
+        if t == 17:
+            loop.save(tmp_path / "learner.npz")
+            loop = type(loop).load(
+                tmp_path / "learner.npz",
+                **{k: v for k, v in method.options.items() if not hasattr(v, "c")},
+            )
+        if t == 30:
+            copied = copy.copy(loop)
+            loop.observe(batch)
+            loop = copied
+        if t % 2:
+            loop.observe(batch)
+        else:
+            loop.observe((batch.X.tocsc(), batch.y))
+    assert same(loop.play(), result.decision)
+    assert same(loop.average, result.average)
+
+
+@methods
+def test_dense_and_sparse_batches_in_turn(method):
+    """The state goes from one layout to the other, the estimate's scale included."""
+    A, y = make_data()
+    stream = make_stream(A, y, 40)
+    wanted, learner = make(method, d=D), make(method, d=D)
+    for t, batch in enumerate(stream):
+        wanted.observe(batch)
+        X = sparse.csr_array(batch.X) if t % 7 < 4 else batch.X
+        learner.observe((X, batch.y))
+        assert np.abs(learner.play() - wanted.play()).max() <= 1e-12
+        assert np.abs(learner.average - wanted.average).max() <= 1e-12
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_round_that_overflows_changes_nothing(dtype, tmp_path):
+    A, y = make_data(dtype=dtype)
+    huge = np.full((2, D), np.finfo(dtype).max / 2, dtype)
+    problem, ball = problem_and_ball(D, reduction="sum")
+    learner = fw.ORGFW(problem, ball)
+    learner.run(make_stream(sparse.csr_array(A), y, 6))
+    before = snapshot(learner, tmp_path / "learner.npz")
+    for X in (huge, huge / 4):  # the loss; the estimate
+        with quiet(), pytest.raises(FloatingPointError, match="round 7"):
+            learner.observe((sparse.csr_array(X), [0, 1]))
+        assert snapshot(learner, tmp_path / "learner.npz") == before
+
+
+@about_compiling
+def test_nothing_is_compiled_twice():
+    A, y = make_data()
+    S = sparse.csr_matrix(A)
+    wide = S.copy()
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    make(METHODS["ORGFW"], d=D).run(make_stream(S, y, 3))
+    before = len(kernels.momentum_rounds.signatures)
+    for X in (wide, S.tocoo(), S.astype(int)):
+        learner = make(METHODS["OSFW"], d=D)
+        learner.run(make_stream(X, y, 3))
+        learner.observe((X, y))
+    assert len(kernels.momentum_rounds.signatures) == before <= 2
+
+
+# --- what is measured against ---------------------------------------------------------------------
+
+
+def test_best_fixed_decision_regret_and_traces():
+    A, y = make_data(n=60)
+    S = sparse.csr_array(A)
+    problem, ball = problem_and_ball(D)
+    best, wanted = (fw.best_fixed_decision(problem, ball, X, y) for X in (S, A))
+    assert best.value == pytest.approx(wanted.value, rel=1e-6)
+    assert best.gap <= 1e-6 * best.value
+    stream = make_stream(S, y, 20)
+    result = make(METHODS["ORGFW"], d=D).run(stream, checkpoints=[1, 20])
+    curve = fw.regret(result, best, stream)
+    np.testing.assert_allclose(curve, fw.regret(result, best, list(stream)), rtol=0, atol=1e-12)
+    fixed = [ref.loss(best.decision, A[batch.rows], batch.y) for batch in stream]
+    np.testing.assert_allclose(curve, np.cumsum(result.losses - fixed), rtol=0, atol=1e-12)
+    one, other = (
+        fw.trace(result, problem, ball, X, y, X_test=X, y_test=y, gap=True) for X in (S, A)
+    )
+    np.testing.assert_allclose(one.losses, other.losses, rtol=1e-13)
+    np.testing.assert_allclose(one.gaps, other.gaps, rtol=1e-9)
+    assert one.test_accuracies.tolist() == other.test_accuracies.tolist()

@@ -1,0 +1,371 @@
+"""Losses of one's own: problems made of functions, in every learner and against the comparator."""
+
+import numba
+import numpy as np
+import pytest
+from scipy.optimize import linprog, minimize
+
+import fastfw as fw
+from sizes import sized
+
+EPS = np.finfo(np.float64).eps
+
+
+def squares(x, X, y):
+    """Least squares, mean over the batch."""
+    residual = X @ x - y
+    return 0.5 * residual @ residual / len(y), X.T @ residual / len(y)
+
+
+def portfolio(x, relatives):
+    """Mean of -log of the wealth's growth."""
+    growth = relatives @ x
+    return -np.log(growth).mean(), -(relatives / growth[:, None]).mean(axis=0)
+
+
+def total_cost(x, costs):
+    """Sum of linear costs."""
+    return float((costs @ x).sum()), costs.sum(axis=0)
+
+
+def regression(n=60, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    return X, X @ np.array([1.0, -0.5, 0.0, 0.0]) + 0.1 * rng.standard_normal(n)
+
+
+def pairs(X, y, rounds, size=5, seed=1):
+    rng = np.random.default_rng(seed)
+    return [(X[rows], y[rows]) for rows in rng.integers(0, len(y), (rounds, size))]
+
+
+SPARSE = {"rounds": 20, "inner_steps": 5}
+LEARNERS = {
+    "ORGFW": (fw.ORGFW, {}),
+    "OSFW": (fw.OSFW, {}),
+    "OFW": (fw.OFW, {}),
+    "OAW": (fw.OAW, {}),
+    "RegularizedOFW": (fw.RegularizedOFW, {"rounds": 20}),
+    "MORGFW": (fw.MORGFW, {**SPARSE, "sub_batch_size": 2}),
+    "MORGFW, whole batches": (fw.MORGFW, SPARSE),
+    "MetaFrankWolfe": (fw.MetaFrankWolfe, {**SPARSE, "sub_batch_size": 2}),
+}
+
+
+class LeastSquares:
+    """The same loss with the interface of a problem."""
+
+    shape = (4,)
+
+    def loss(self, x, batch):
+        return squares(x, *batch)[0]
+
+    def gradient(self, x, batch):
+        return squares(x, *batch)[1]
+
+
+@pytest.mark.parametrize("method", LEARNERS)
+def test_a_function_does_what_an_object_does(method):
+    kind, options = LEARNERS[method]
+    stream = pairs(*regression(), 20)
+    ball = fw.L1Ball(4, radius=1.5)
+    result = kind(fw.problem_from_function(squares, 4), ball, **options).run(stream)
+    wanted = kind(LeastSquares(), ball, **options).run(stream)
+    assert result.decision.tobytes() == wanted.decision.tobytes()
+    assert result.losses.tobytes() == wanted.losses.tobytes()
+
+
+def test_batches_of_streams_come_apart():
+    """A stream's batch has .X and .y; a function of three parameters gets them."""
+    seen = []
+
+    def looks(x, X, y):
+        seen.append((X.copy(), y.copy()))
+        return 0.5 * x @ x, x
+
+    X, y = np.arange(12.0).reshape(6, 2), np.array([0, 1, 0, 1, 0, 1])
+    stream = fw.iid_stream(X, y, batch_size=3, rounds=2, seed=0)
+    fw.OSFW(fw.problem_from_function(looks, 2), fw.Simplex(2)).run(stream)
+    assert len(seen) == 2
+    for (A, b), batch in zip(seen, stream, strict=True):
+        assert np.array_equal(A, batch.X)
+        assert np.array_equal(b, batch.y)
+
+
+def test_comparator_of_least_squares():
+    X, y = regression()
+    problem, ball = fw.problem_from_function(squares, 4), fw.L1Ball(4, radius=1.2)
+    best = fw.best_fixed_decision(problem, ball, X, y, tol=1e-8)
+    assert best.n_samples == 60
+    assert best.gap <= 1e-8 * best.value
+    # in x = p - q, by another solver
+    solved = minimize(
+        lambda z: squares(z[:4] - z[4:], X, y)[0], np.full(8, 0.1), bounds=[(0, None)] * 8,
+        constraints={"type": "ineq", "fun": lambda z: 1.2 - z.sum()}, method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 500},
+    )  # fmt: skip
+    assert best.lower_bound <= solved.fun + 1e-12
+    assert solved.fun <= best.value + 1e-6
+
+
+def test_comparator_of_a_portfolio_is_the_best_of_a_grid():
+    rng = np.random.default_rng(0)
+    relatives = np.exp(0.1 * rng.standard_normal((40, 3)))
+    problem = fw.problem_from_function(portfolio, 3)
+    best = fw.best_fixed_decision(problem, fw.Simplex(3), relatives)
+    a = np.linspace(0, 1, 81)
+    grid = np.array([(p, q, 1 - p - q) for p in a for q in a if p + q <= 1])
+    values = -np.log(relatives @ np.maximum(grid, 0.0).T).mean(axis=0)
+    assert best.lower_bound <= values.min() + 4 * EPS
+    assert best.value <= values.min() + 1e-9
+    assert best.n_samples == 40
+
+
+def test_comparator_by_frank_wolfe_where_there_is_no_projection():
+    """Linear costs over flows: the best fixed flow is a shortest path, at the sum of the costs."""
+    edges = [(0, 1), (0, 2), (1, 3), (2, 3), (1, 2)]
+    flows = fw.FlowPolytope(edges, 0, 3)
+    costs = np.random.default_rng(2).uniform(size=(30, 5))
+    problem = fw.problem_from_function(total_cost, 5, reduction="sum")
+    best = fw.best_fixed_decision(problem, flows, costs)
+    A = np.zeros((4, 5))
+    for e, (tail, head) in enumerate(edges):
+        A[tail, e], A[head, e] = 1.0, -1.0
+    solved = linprog(costs.sum(axis=0), A_eq=A, b_eq=[1, 0, 0, -1])
+    assert best.value == pytest.approx(solved.fun, rel=1e-9)
+    learner = fw.MORGFW(problem, flows, rounds=30, inner_steps=5)
+    stream = [row[np.newaxis] for row in costs]
+    curve = fw.regret(learner.run(stream), best, stream)
+    played = fw.MORGFW(problem, flows, rounds=30, inner_steps=5)
+    losses = [played.observe(batch).loss for batch in stream]
+    assert curve[-1] == pytest.approx(sum(losses) - solved.fun, rel=1e-9)
+    # reduction "sum": the certificate is divided by rows
+    assert curve.upper[-1] - curve.lower[-1] == pytest.approx(best.gap, abs=1e-12)
+
+
+def test_a_run_gets_near_the_comparator():
+    rng = np.random.default_rng(3)
+    relatives = np.exp(0.2 * rng.standard_normal((sized(400, 200), 4)) + [0.02, 0, 0, 0])
+    problem, simplex = fw.problem_from_function(portfolio, 4), fw.Simplex(4)
+    stream = [row[np.newaxis] for row in relatives]
+    result = fw.ORGFW(problem, simplex).run(stream)
+    best = fw.best_fixed_decision(problem, simplex, relatives)
+    regret = fw.regret(result, best, stream)[-1]
+    worst = max(-np.log(relatives).sum(axis=0)) - len(stream) * best.value
+    assert regret < 0.5 * worst
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "message"),
+    [
+        (3, TypeError, "loss_and_gradient must be a function"),
+        (lambda x: (0.0, x), TypeError, r"must take \(x, batch\) or \(x, X, y\)"),
+        (lambda x, a, b, c: (0.0, x), TypeError, r"its parameters are \(x, a, b, c\)"),
+    ],
+)
+def test_functions_that_are_none(function, kind, message):
+    with pytest.raises(kind, match=message):
+        fw.problem_from_function(function, 3)
+
+
+def test_other_bad_arguments():
+    with pytest.raises(ValueError, match="reduction must be"):
+        fw.problem_from_function(squares, 3, reduction="median")
+    with pytest.raises(ValueError, match="shape"):
+        fw.problem_from_function(squares, (3, 0))
+
+
+def returns_loss_alone(x, batch):
+    return 1.0
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "message"),
+    [
+        (
+            returns_loss_alone,
+            TypeError,
+            r"returns_loss_alone must return a pair \(loss, gradient\)",
+        ),
+        (lambda x, batch: (1.0, x[:2]), ValueError, r"gradient of shape \(3,\), but .* \(2,\)"),
+        (lambda x, batch: (np.nan, x), FloatingPointError, "round 1: the loss is nan"),
+        (lambda x, batch: (1.0, x + np.inf), FloatingPointError, "estimate is not finite"),
+        (lambda x, X, y: (1.0, x), TypeError, r"batch must be a pair \(X, y\)"),
+    ],
+)
+def test_what_functions_return_is_checked_and_the_learner_stays_as_it_was(function, kind, message):
+    learner = fw.ORGFW(fw.problem_from_function(function, 3), fw.Simplex(3))
+    before = learner.play().copy()
+    with pytest.raises(kind, match=message):
+        learner.observe(np.ones((2, 3)))
+    assert learner.t == 1
+    assert np.array_equal(learner.play(), before)
+
+
+def test_optional_parameters_and_reprs():
+    def scaled(x, batch, factor=2.0):
+        return factor * x.sum(), np.full(3, factor)
+
+    problem = fw.problem_from_function(scaled, 3)
+    # it could take three, but two are enough
+    assert problem.loss_and_gradient(np.ones(3), None)[0] == 6.0
+    assert repr(problem) == "<problem from scaled, shape (3,), reduction 'mean'>"
+    assert problem.function is scaled
+    assert problem.shape == (3,)
+
+
+def test_decisions_are_handed_over_read_only():
+    def writes(x, batch):
+        x[0] = 5.0
+        return 0.0, x
+
+    learner = fw.ORGFW(fw.problem_from_function(writes, 3), fw.Simplex(3))
+    with pytest.raises(ValueError, match="read-only"):
+        learner.observe(np.ones((1, 3)))
+
+
+# --- functions that Numba compiled ----------------------------------------------------------------
+
+
+@numba.njit
+def compiled_squares(x, X, y):
+    """Least squares, mean over the batch."""
+    loss, gradient = 0.0, np.zeros_like(x)
+    for i in range(len(y)):
+        residual = (X[i] * x).sum() - y[i]
+        loss += 0.5 * residual * residual / len(y)
+        gradient += X[i] * (residual / len(y))
+    return loss, gradient
+
+
+@numba.njit
+def compiled_portfolio(x, relatives):
+    """Mean of -log of the wealth's growth."""
+    loss, gradient = 0.0, np.zeros_like(x)
+    for i in range(len(relatives)):
+        growth = (relatives[i] * x).sum()
+        loss -= np.log(growth) / len(relatives)
+        gradient -= relatives[i] / (growth * len(relatives))
+    return loss, gradient
+
+
+@numba.njit
+def compiled_hinge(W, X, y):
+    """Multiclass hinge loss, mean over the batch."""
+    loss, gradient = 0.0, np.zeros_like(W)
+    for i in range(len(y)):
+        worst, most = y[i], 0.0
+        for c in range(len(W)):
+            margin = ((W[c] - W[y[i]]) * X[i]).sum() + (1.0 if c != y[i] else 0.0)
+            if margin > most:
+                worst, most = c, margin
+        loss += most
+        gradient[worst] += X[i] / len(y)
+        gradient[y[i]] -= X[i] / len(y)
+    return loss / len(y), gradient
+
+
+def compiled_cases():
+    X, y = regression()
+    relatives = np.exp(0.1 * np.random.default_rng(1).standard_normal((40, 3)))
+    labels = np.arange(len(y)) % 3
+    return {
+        "pairs, l1 ball": (compiled_squares, fw.L1Ball(4, 1.2), pairs(X, y, 40)),
+        "arrays, simplex": (compiled_portfolio, fw.Simplex(3), list(relatives[:, None])),
+        "labels, row l1 ball": (
+            compiled_hinge,
+            fw.RowL1Ball((3, 4), 2.0),
+            fw.iid_stream(X, labels, batch_size=6, rounds=40, seed=2),
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    ("case", "method", "dtype"),
+    [
+        ("pairs, l1 ball", fw.ORGFW, np.float64),
+        ("pairs, l1 ball", fw.ORGFW, np.float32),
+        ("pairs, l1 ball", fw.OSFW, np.float64),
+        ("arrays, simplex", fw.ORGFW, np.float64),
+        ("labels, row l1 ball", fw.ORGFW, np.float64),
+    ],
+)
+def test_compiled_rounds_do_what_steps_do(case, method, dtype, tmp_path):
+    function, own, stream = compiled_cases()[case]
+    problem = fw.problem_from_function(function, own.shape)
+    assert problem.compiled == (not numba.config.DISABLE_JIT)
+    learner = method(problem, own, dtype=dtype)
+    assert learner.engine == ("fused" if problem.compiled else "steps")
+    if dtype == np.float32:
+        stream = [(np.float32(X), np.float32(y)) for X, y in stream]
+    result = learner.run(stream, checkpoints=[7, 20])
+    steps = method(problem, own, dtype=dtype, engine="steps")
+    wanted = steps.run(stream, checkpoints=[7, 20])
+    # rounding may choose another vertex in single precision, where nearly equal ones are common
+    tolerance = 1e-12 if dtype == np.float64 else 2e-3
+    assert result.decision.dtype == dtype
+    assert np.abs(result.decision - wanted.decision).max() <= tolerance
+    assert np.abs(result.average - wanted.average).max() <= tolerance
+    assert np.abs(result.losses - wanted.losses).max() <= tolerance * np.abs(wanted.losses).max()
+    assert np.abs(result.decisions - wanted.decisions).max() <= tolerance
+    assert result.gradient_evaluations == wanted.gradient_evaluations
+
+    # round by round, and saved in the middle: the same bits
+    again = method(problem, own, dtype=dtype)
+    batches = list(stream)
+    losses = [again.observe(batch).loss for batch in batches[:15]]
+    again.save(tmp_path / "learner")
+    again = method.load(tmp_path / "learner", problem=problem)
+    losses += [again.observe(batch).loss for batch in batches[15:]]
+    assert losses == result.losses.tolist()
+    assert again.play().tobytes() == result.decision.tobytes()
+    assert again.average.tobytes() == result.average.tobytes()
+
+
+@pytest.mark.parametrize("where", ["loss", "gradient"])
+def test_what_is_not_finite_leaves_compiled_rounds_as_they_were(where):
+    @numba.njit
+    def sometimes(x, X, y):
+        bad = X[0, 0] > 0.5
+        loss = np.nan if bad and y[0] == 0 else 1.0
+        return loss, np.full_like(x, np.inf if bad and y[0] == 1 else 1.0)
+
+    problem = fw.problem_from_function(sometimes, 3)
+    learner = fw.ORGFW(problem, fw.L1Ball(3, 1.0))
+    good, kind = np.zeros((2, 3)), np.full(2, 0 if where == "loss" else 1)
+    for _ in range(3):
+        learner.observe((good, kind))
+    before = {name: np.array(a) for name, a in learner._engine.arrays().items()}
+    for act in (learner.observe, lambda batch: learner.run([(good, kind), batch])):
+        with pytest.raises(FloatingPointError, match="round"):
+            act((np.ones((2, 3)), kind))
+        assert learner.t == 4
+        after = learner._engine.arrays()
+        assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+def test_a_compiled_function_serves_every_learner_and_set():
+    relatives = list(np.exp(0.1 * np.random.default_rng(1).standard_normal((20, 1, 3))))
+    problem = fw.problem_from_function(compiled_portfolio, 3)
+    for method, options in (LEARNERS["OFW"], LEARNERS["MORGFW, whole batches"]):
+        assert method(problem, fw.Simplex(3), **options).engine == "steps"
+        method(problem, fw.Simplex(3), **options).run(relatives)
+    assert fw.ORGFW(problem, fw.GroupL1Ball([0, 1, 1], 1.0)).engine == "steps"
+
+
+@pytest.mark.parametrize(
+    ("batch", "kind", "message"),
+    [
+        ((np.ones((2, 4)), np.ones(3)), ValueError, "as many of X as of y, but it has 2 and 3"),
+        ((np.ones((0, 4)), np.ones(0)), ValueError, "a batch must have rows"),
+        ((np.array([["a"]]), np.ones(1)), TypeError, "must be arrays of numbers"),
+        (np.ones(4), TypeError, "batch must be a pair"),
+    ],
+)
+def test_batches_that_compiled_functions_cannot_take(batch, kind, message):
+    if numba.config.DISABLE_JIT:
+        pytest.skip("without the compiler batches are given as they are")
+    learner = fw.ORGFW(fw.problem_from_function(compiled_squares, 4), fw.L1Ball(4, 1.0))
+    with pytest.raises(kind, match=message):
+        learner.observe(batch)
+    assert learner.t == 1

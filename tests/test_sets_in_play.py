@@ -1,0 +1,229 @@
+"""Learners over every set: structured vertices do what dense ones do, and are never made dense."""
+
+import numpy as np
+import pytest
+
+import fastfw as fw
+from learner_cases import Quadratic
+from set_cases import SETS
+from sizes import sized
+
+EPS = np.finfo(np.float64).eps
+SMALL = [name for name in SETS if "large" not in name]
+ROUNDS = sized(30, 12)
+
+LEARNERS = {
+    "ORGFW": lambda problem, own: fw.ORGFW(problem, own),
+    "OSFW": lambda problem, own: fw.OSFW(problem, own),
+    "OFW": lambda problem, own: fw.OFW(problem, own),
+    "OAW": lambda problem, own: fw.OAW(problem, own),
+    "RegularizedOFW": lambda problem, own: fw.RegularizedOFW(problem, own, rounds=ROUNDS, eta=1.0),
+    "MORGFW": lambda problem, own: fw.MORGFW(problem, own, rounds=ROUNDS, inner_steps=4),
+    "MetaFrankWolfe": lambda problem, own: fw.MetaFrankWolfe(
+        problem, own, rounds=ROUNDS, inner_steps=4
+    ),
+}
+each = pytest.mark.parametrize("method", LEARNERS)
+over = pytest.mark.parametrize("name", SMALL)
+
+
+class Dense:
+    """The same set with the least that a set must have, and dense vertices."""
+
+    def __init__(self, own):
+        self.shape, self.diameter, self.start = own.shape, own.diameter, own.start
+        self._own = own
+
+    def lmo(self, direction):
+        return self._own.lmo(direction).toarray()
+
+
+def batches(shape, rounds=ROUNDS, seed=0):
+    """Points around one that lies mostly outside the set."""
+    rng = np.random.default_rng(seed)
+    return list(rng.standard_normal(shape) + rng.standard_normal((rounds, 3, *shape)))
+
+
+@over
+@each
+def test_structured_vertices_do_what_dense_ones_do(method, name):
+    own = SETS[name]()
+    problem = Quadratic(own.shape)
+    stream = batches(own.shape)
+    result = LEARNERS[method](problem, own).run(stream)
+    wanted = LEARNERS[method](problem, Dense(own)).run(stream)
+    size = own.diameter + np.abs(own.start()).max()
+    # Differences grow where they reach the estimate; no vertex changes here.
+    assert np.abs(result.decision - wanted.decision).max() <= 1e-12 * size
+    assert np.abs(result.losses - wanted.losses).max() <= 1e-11 * np.abs(wanted.losses).max()
+    assert own.contains(result.decision, tol=1e-12)
+    assert own.contains(result.average, tol=1e-12)
+
+
+@over
+@pytest.mark.parametrize("method", [fw.OFW, fw.OAW])
+def test_the_same_loss_over_and_over_is_minimised(method, name):
+    """Frank-Wolfe with steps 2/(t + 1) is within 2 L D² / (t + 2) of the minimum; here L = 1."""
+    own = SETS[name]()
+    problem = Pairs(own.shape)
+    batch = (batches(own.shape, 1)[0], np.zeros(3, int))
+    rounds = sized(100, 40)
+    result = method(problem, own).run([batch] * rounds)
+    best = fw.best_fixed_decision(problem, own, *batch, tol=1e-3)
+    bound = 2 * own.diameter**2 / (rounds + 2)
+    assert problem.loss(result.decision, batch) - best.value <= bound
+    assert best.gap <= 1e-3 * best.value
+
+
+@over
+@each
+def test_vertices_are_never_made_dense(method, name, monkeypatch):
+    own = SETS[name]()
+    learner = LEARNERS[method](Quadratic(own.shape), own)
+    kinds = {type(own.lmo(np.ones(own.shape)))} - {fw.DenseVertex}
+    kinds |= {type(part) for part in getattr(own.lmo(np.ones(own.shape)), "parts", {}).values()}
+
+    def never(self):
+        raise AssertionError("a vertex was made dense")
+
+    for kind in kinds:
+        monkeypatch.setattr(kind, "toarray", never)
+    for batch in batches(own.shape, 6):
+        learner.observe(batch)
+    assert learner.t == 7
+
+
+@over
+@each
+def test_single_precision_stays_single(method, name):
+    own = SETS[name]()
+    learner = LEARNERS[method](Quadratic(own.shape), own)
+    single = type(learner)(
+        learner.problem, own, dtype=np.float32,
+        **({"rounds": ROUNDS, "inner_steps": 4} if method in ("MORGFW", "MetaFrankWolfe") else {}),
+    )  # fmt: skip
+    result = single.run([b.astype(np.float32) for b in batches(own.shape, 8)])
+    assert result.decision.dtype == np.float32
+    assert own.contains(result.decision, tol=1e-4)
+
+
+@over
+@each
+def test_saved_in_the_middle_the_rounds_are_the_same(method, name, tmp_path):
+    own = SETS[name]()
+    problem = Quadratic(own.shape)
+    # pairs, as files hold the past of OFW and OAW
+    stream = batches(own.shape, 12)
+    if method in ("OFW", "OAW"):
+        problem = Pairs(own.shape)
+        stream = [(b, np.zeros(len(b), int)) for b in stream]
+    learner = LEARNERS[method](problem, own)
+    for batch in stream[:7]:
+        learner.observe(batch)
+    learner.save(tmp_path / "learner")
+    loaded = type(learner).load(tmp_path / "learner", problem=problem)
+    assert loaded.set == own
+    for batch in stream[7:]:
+        assert learner.observe(batch) == loaded.observe(batch)
+    assert learner.play().tobytes() == loaded.play().tobytes()
+    assert learner.average.tobytes() == loaded.average.tobytes()
+
+
+class Pairs(Quadratic):
+    """A quadratic whose batches are pairs."""
+
+    def loss(self, x, batch):
+        return super().loss(x, batch[0])
+
+    def gradient(self, x, batch):
+        return super().gradient(x, batch[0])
+
+
+@pytest.mark.parametrize("offline", [fw.SVRF, fw.SpiderFW])
+@over
+def test_offline_methods(offline, name):
+    own = SETS[name]()
+    problem = Pairs(own.shape)
+    X = np.concatenate(batches(own.shape, 20))
+    learner = offline(problem, own, epoch_length=5, batch_size=4, step=0.1)
+    result = learner.fit(X, np.zeros(len(X), int), iterations=30)
+    dense = offline(problem, Dense(own), epoch_length=5, batch_size=4, step=0.1)
+    wanted = dense.fit(X, np.zeros(len(X), int), iterations=30)
+    assert np.abs(result.decision - wanted.decision).max() <= 1e-12 * (own.diameter + 1)
+    assert own.contains(result.decision, tol=1e-12)
+
+
+@over
+def test_base_learners(name):
+    """FTPL plays vertices; OGD and RFTL play where there is a projection."""
+    own = SETS[name]()
+    rng = np.random.default_rng(0)
+    for base in (fw.FTPL(scale=10.0), fw.OGD(step=0.1), fw.RFTL(step=0.1)):
+        projects = hasattr(own, "project") and name != "ProductSet"
+        if not isinstance(base, fw.FTPL) and not projects:
+            continue
+        learner = base.on(own, rounds=10)
+        for _ in range(5):
+            x = learner.play()
+            assert type(x) is np.ndarray
+            assert x.dtype == np.float64
+            assert own.contains(x, tol=1e-12)
+            learner.observe(rng.standard_normal(own.shape))
+
+
+def test_nodes_that_json_does_not_know(tmp_path):
+    """A graph of grid points is not saved; it is given again."""
+    grid = [((0, 0), (0, 1)), ((0, 1), (1, 1)), ((0, 0), (1, 0)), ((1, 0), (1, 1))]
+    own = fw.FlowPolytope(grid, (0, 0), (1, 1))
+    problem = Quadratic(own.shape)
+    learner = fw.ORGFW(problem, own)
+    learner.observe(np.ones((1, 4)))
+    learner.save(tmp_path / "learner")
+    with pytest.raises(ValueError, match="its set is not saved; give set="):
+        fw.ORGFW.load(tmp_path / "learner", problem=problem)
+    again = fw.ORGFW.load(tmp_path / "learner", problem=problem, set=own)
+    assert np.array_equal(again.play(), learner.play())
+
+
+def test_a_vertex_of_ones_own():
+    """The least that a set with structured vertices of one's own needs."""
+
+    class Corner(fw.Vertex):
+        """A corner of the box [0, 1]^n."""
+
+        __slots__ = ("ones",)
+
+        def __init__(self, ones, n):
+            super().__init__((n,))
+            self.ones = ones
+
+        def toarray(self):
+            return np.bincount(self.ones, minlength=self.shape[0]).astype(float)
+
+        def dot(self, direction):
+            return float(np.asarray(direction)[self.ones].sum())
+
+        def add_to(self, x, scale):
+            x[self.ones] += scale
+
+    class Box:
+        shape, diameter = (4,), 2.0
+
+        def lmo(self, direction):
+            return Corner(np.flatnonzero(direction < 0), 4)
+
+    problem = Quadratic((4,))
+    for method in LEARNERS:
+        result = LEARNERS[method](problem, Box()).run(batches((4,)))
+        wanted = LEARNERS[method](problem, Dense(WithStart(Box()))).run(batches((4,)))
+        assert np.abs(result.decision - wanted.decision).max() <= 1e-13
+
+
+class WithStart:
+    """A set with the start that learners choose for one that has none."""
+
+    def __init__(self, own):
+        self.shape, self.diameter, self.lmo = own.shape, own.diameter, own.lmo
+
+    def start(self, dtype=np.float64):
+        return np.zeros(self.shape, dtype)
