@@ -92,6 +92,13 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
             method(problem, ball).fit(data, iterations=3)
             method(network, network.l1_balls()).fit(data, iterations=3)
 
+    def move(dtype: str) -> None:
+        from fastfw.kernels import function
+
+        fastfw.FlowPolytope([(0, 1)], 0, 1).lmo([1.0])
+        for own in (function.l1_move, function.simplex_move):
+            own(np.ones((1, 2), dtype), 1.0, 0.5, np.ones((1, 2), dtype))
+
     def work(dtype: str) -> dict[str, Callable[[], None]]:
         dense = fastfw.Dataset(X.astype(dtype), y)
         # Whole batches that are mostly zeros go another way than dense ones.
@@ -109,6 +116,7 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
         todo["bytes"] = partial(learn_from, codes, dtype)
         todo["sparse rows"] = partial(learn_from, rows, dtype)
         todo["threads"] = partial(learn_from, dense, dtype, 2)
+        todo["sets"] = partial(move, dtype)
         todo["steps engine"] = partial(learn_in_steps, dense)
         todo["network"] = partial(train_network, dense)
         todo["offline methods"] = partial(learn_offline, dense)
