@@ -108,7 +108,7 @@ def _stochastic(part: Part) -> Iterator[Finding]:
         yield Finding("C1", f"regret of ORGFW slightly above {other.label}'s", part.title,
                       verdict, numbers)  # fmt: skip
     for name in ("ofw", "oaw"):
-        yield _cost(part, "C2", "orgfw", name, "far below", lambda ratio: ratio >= _FAR)
+        yield _cost(part, "C2", "orgfw", name, "far less than", lambda ratio: ratio >= _FAR)
     yield from _by_time(part, "C3", "suboptimality", "orgfw")
 
 

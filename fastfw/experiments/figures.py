@@ -116,7 +116,10 @@ def _draw_bars(axes: Axes, curves: tuple[Curve, ...]) -> None:
         )  # fmt: skip
     axes.set_yscale("log")
     axes.margins(y=0.15)
-    axes.set_xticks(range(len(curves)), [curve.label for curve in curves], fontsize=8)
+    axes.set_xticks(
+        range(len(curves)), [curve.label for curve in curves], fontsize=8, rotation=15, ha="right",
+        rotation_mode="anchor",
+    )  # fmt: skip
 
 
 def _draw_curve(axes: Axes, panel: str, curve: Curve, index: int, count: int) -> None:
