@@ -67,6 +67,8 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
         for method in (fastfw.ORGFW, fastfw.OSFW):
             play(partial(method, problem, ball, **shared), data)
         if threads == 1:
+            problem.loss(ball.start(), data)
+            problem.gradient(ball.start(), data)
             play(partial(fastfw.RegularizedOFW, problem, ball, rounds=6, dtype=dtype), data)
 
     def learn_in_steps(data: Any) -> None:
@@ -96,7 +98,8 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
         from fastfw.kernels import function
 
         fastfw.FlowPolytope([(0, 1)], 0, 1).lmo([1.0])
-        for own in (function.l1_move, function.simplex_move):
+        moves: tuple[Any, ...] = (function.l1_move, function.simplex_move)
+        for own in moves:
             own(np.ones((1, 2), dtype), 1.0, 0.5, np.ones((1, 2), dtype))
 
     def work(dtype: str) -> dict[str, Callable[[], None]]:
@@ -104,7 +107,7 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
         # Whole batches that are mostly zeros go another way than dense ones.
         zeros = fastfw.Dataset((X * (X > 0.8)).astype(dtype), y)
         rows = fastfw.Dataset(sparse.csr_array(zeros.X), y)
-        codes = fastfw.Dataset((255.0 * X).astype(np.uint8), y, scale=1.0 / 255.0)
+        codes = fastfw.Dataset((255 * X).astype(np.uint8), y, scale=1 / 255).astype(dtype)
         todo: dict[str, Callable[[], None]] = {"comparator": partial(find_best, dense)}
         for method in METHODS:
             todo[method.label] = partial(learn, dense, method)
