@@ -63,7 +63,7 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
         play(partial(method.build, problem, ball, rounds=6, seed=0, **options), data)
 
     def learn_from(data: Any, dtype: str, threads: int = 1) -> None:
-        shared = {"dtype": dtype, "threads": threads}
+        shared: dict[str, Any] = {"dtype": dtype, "threads": threads}
         for method in (fastfw.ORGFW, fastfw.OSFW):
             play(partial(method, problem, ball, **shared), data)
         if threads == 1:
@@ -134,9 +134,9 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
 class _Shared:
     """A kernel's cache, of which each variant is compiled by one process while others wait.
 
-    A variant is locked from the moment it is looked for in vain until it is kept. A kernel is locked
-    while its index is written: Numba reads it, adds an entry and writes it, and of two processes at
-    once one would be forgotten.
+    A variant is locked from the moment it is looked for in vain until it is kept. A kernel is
+    locked while its index is written: Numba reads it, adds an entry and writes it, and of two
+    processes at once one would be forgotten.
     """
 
     def __init__(self, cache: Any, name: str, folder: Path) -> None:
