@@ -147,8 +147,8 @@ def draw(points: Sequence[Point], limits: dict[str, tuple[float, float]], path: 
         axes.set(xscale="log", yscale="log", title=dtype)
         axes.set_xlabel("operations of a round per byte of the batch")
         axes.annotate(
-            f"reading {bandwidth / 1e9:.0f} GB/s", (0.6, 0.6 * bandwidth / 1e9), (-4, 12),
-            textcoords="offset points", fontsize=7.5, ha="left", rotation=38,
+            f"reading {bandwidth / 1e9:.0f} GB/s", (0.5, speed / 1e9), (0, 9),
+            textcoords="offset points", fontsize=7.5, ha="left",
         )  # fmt: skip
         axes.annotate(
             f"large product {speed / 1e9:.0f} GFLOP/s", (6.0, speed / 1e9), (0, 9),
