@@ -88,9 +88,10 @@ def frequencies(
         ends = np.cumsum(expected)
     whole = np.rint(expected)
     if whole.sum() == total and np.abs(expected - whole).max() <= 1e-9:
-        return whole.astype(np.intp)
+        return np.asarray(whole, np.intp)
     ends[-1] = total
-    return np.diff(np.floor(ends + rng.random()).astype(np.intp), prepend=0)
+    reached = np.floor(ends + rng.random())
+    return np.asarray(np.diff(reached, prepend=0.0), np.intp)
 
 
 def rounds_per_epoch(sample: Sample, batch_size: int) -> int:

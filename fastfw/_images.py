@@ -153,10 +153,11 @@ def scaled(pixels: _ByteArray, dtype: np.dtype[Any]) -> FloatArray:
     Bytes stay as they are.
     """
     flat = pixels.reshape(len(pixels), -1)
+    X: npt.NDArray[Any] = np.empty(flat.shape, dtype=dtype)
     if dtype == np.uint8:
-        return np.ascontiguousarray(flat)  # type: ignore[return-value]
-    X: FloatArray = np.empty(flat.shape, dtype=dtype)
-    np.divide(flat, 255, out=X, dtype=dtype)
+        X[...] = flat
+    else:
+        np.divide(flat, 255, out=X, dtype=dtype)
     return X
 
 

@@ -277,11 +277,20 @@ def warm_up(progress: Callable[[int, int, str], None] | None = None) -> int:
             method(problem, ball).fit(data, iterations=3)
             method(network, network.l1_balls()).fit(data, iterations=3)
 
+    def move(dtype: Any) -> None:
+        from fastfw.kernels import function
+
+        fastfw.FlowPolytope([(0, 1)], 0, 1).lmo([1.0])
+        moves: tuple[Any, ...] = (function.l1_move, function.simplex_move)
+        for own in moves:
+            own(np.ones((1, 2), dtype), 1.0, 0.5, np.ones((1, 2), dtype))
+
     steps: list[tuple[str, Callable[[], None]]] = []
     for dtype in (np.float64, np.float32):
         name = np.dtype(dtype).name
         dense = fastfw.Dataset(X.astype(dtype), y)
         steps.append((f"comparator, {name}", partial(find_best, dense)))
+        steps.append((f"sets, {name}", partial(move, dtype)))
         for method in METHODS:
             steps.append((f"{method.label}, {name}", partial(learn, dense, method)))
             if method.meta:

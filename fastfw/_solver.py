@@ -381,7 +381,7 @@ class FaceNewton:
         def part(first: int) -> npt.NDArray[Any]:
             block = self._X[first : first + _BLOCK]
             p: npt.NDArray[Any] = softmax(np.asarray(block @ x.T)).astype(dtype, copy=False)
-            columns = block[:, used]
+            columns: Any = block[:, used]
             a: npt.NDArray[Any] = columns.toarray() if is_sparse(columns) else columns
             a = a.astype(dtype, copy=False)
             m: npt.NDArray[Any] = a[:, position]

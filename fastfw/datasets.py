@@ -187,7 +187,7 @@ def image_scaling(
     >>> scale, offset
     (array([0.05, 1.  ]), array([-0.5, -7. ]))
     """
-    if not isinstance(X, np.ndarray) or X.dtype != np.uint8 or X.ndim != 2:
+    if getattr(X, "dtype", None) != np.uint8 or X.ndim != 2:
         raise TypeError(
             f"X must be an (n, d) array of uint8, but it is {getattr(X, 'dtype', type(X))} "
             f"of shape {np.shape(X)}; load(..., dtype=np.uint8) gives one"
@@ -199,7 +199,7 @@ def image_scaling(
 
 def _asks_for_bytes(dtype: object) -> bool:
     try:
-        return np.dtype(dtype) == np.uint8  # type: ignore[call-overload]
+        return bool(np.dtype(dtype) == np.uint8)  # type: ignore[call-overload]
     except TypeError:
         return False
 

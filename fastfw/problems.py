@@ -320,7 +320,7 @@ class SoftmaxRegression(Classification):
         The Hessian of log-sum-exp is at most 1/2, so L = max ‖a‖² / 2 for the mean; for the sum it
         is Σ ‖a‖² / 2 over the rows given.
         """
-        A = features(X, n_features=self.n_features, sparse=True)
+        A: Any = features(X, n_features=self.n_features, sparse=True)
         if is_sparse(A):
             squares = np.asarray(A.astype(np.float64).power(2).sum(axis=1))
         else:

@@ -21,6 +21,7 @@ from fastfw._checks import (
     positive_float,
     positive_int,
 )
+from fastfw._csr import is_sparse
 from fastfw._fitting import Plan, Sample, choose_radius, fit, frequencies
 from fastfw.problems import SoftmaxRegression
 from fastfw.schedules import power_schedule
@@ -145,6 +146,8 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     >>> bool(model.score(X, y) > 0.8)
     True
     """
+
+    coef_: Any
 
     def __init__(
         self,
@@ -324,7 +327,7 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         self.gap_ = np.nan
         self.n_iter_ = 1 if first else self.n_iter_ + 1
         if first:
-            self.radius_path_: list[tuple[float, float]] = []
+            self.radius_path_ = []
         self._state = (learner, scale, rng, looks)
         self._show(x, np.where(scale == 0.0, scale.dtype.type(1), scale))
         return self
@@ -368,7 +371,7 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     def densify(self) -> ProjectionFreeClassifier:
         """Make `coef_` a dense array again."""
         check_is_fitted(self)
-        if sparse.issparse(self.coef_):
+        if is_sparse(self.coef_):
             self.coef_ = self.coef_.toarray()
         return self
 
@@ -435,21 +438,22 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         """Return the largest magnitude of each column, `empty` where there is none."""
         if self.scaling is None:
             return np.ones(X.shape[1], X.dtype)
-        if sparse.issparse(X):
+        if is_sparse(X):
             high, low = (np.asarray(a.toarray()).ravel() for a in (X.max(axis=0), X.min(axis=0)))
         else:
             high, low = X.max(axis=0), X.min(axis=0)
         scale = np.maximum(high, -low)
         # below it a reciprocal overflows
-        return np.where(scale < np.finfo(X.dtype).tiny, X.dtype.type(empty), scale)
+        scale = np.where(scale < np.finfo(X.dtype).tiny, X.dtype.type(empty), scale)
+        return np.asarray(scale, X.dtype)
 
     def _scaled(self, X: Any, scale: FloatArray) -> Any:
         """Return X divided by the scale of its columns, with the intercept's column."""
         n, d = X.shape
         beta = X.dtype.type(self.intercept_scaling)
-        if sparse.issparse(X):
+        if is_sparse(X):
             data = X.data / scale[X.indices]
-            A = sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
+            A: Any = sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
             if self.fit_intercept:
                 A = sparse.hstack([A, sparse.csr_array(np.full((n, 1), beta))], format="csr")
             return A

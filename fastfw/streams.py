@@ -95,7 +95,7 @@ class Dataset:
         if getattr(X, "dtype", None) == np.uint8 and not is_sparse(X):
             self._codes = codes(X, scale, offset)
             self.shape: tuple[int, int] = self._codes.values.shape
-            self._dtype = np.dtype(np.float64)
+            self._dtype: np.dtype[Any] = np.dtype(np.float64)
         else:
             if scale is not None or offset is not None:
                 raise TypeError(

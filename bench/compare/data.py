@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-
 from scipy import sparse
 
 from fastfw.streams import Dataset

@@ -80,7 +80,7 @@ class FusedNetwork:
         self._activation = problem.activation_number
         self._balls = balls(set)
         self._radius = float(self._balls[0][0])
-        self._coefficients = coefficients
+        self.coefficients = coefficients
         m, self._d = problem.block_shapes["W1"]
         W1 = problem.blocks(start)["W1"]
         self.u = padded(W1, start.dtype)
@@ -100,7 +100,7 @@ class FusedNetwork:
         from fastfw.kernels import network
 
         k = starts.size - 1
-        alpha, beta, gamma, eta = np.array([self._coefficients(t + i) for i in range(k)]).T.copy()
+        alpha, beta, gamma, eta = np.array([self.coefficients(t + i) for i in range(k)]).T.copy()
         losses = np.empty(k)
         done: int = network.momentum_rounds(
             *rows, starts, self._mean, alpha, beta, gamma, eta, *self._balls, self._activation,

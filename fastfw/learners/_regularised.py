@@ -41,12 +41,12 @@ def _gradient_bound(problem: SoftmaxRegression, rows: Rows) -> float:
     The gradient of a sample is (p - e_y) aᵀ and ‖p - e_y‖ <= √2.
     """
     A = rows.gathered()
-    n = A.shape[0]
+    n: int = A.shape[0]
     if is_sparse(A):
-        longest = math.sqrt(2.0 * problem.with_reduction("mean").smoothness(A))
+        longest = math.sqrt(2.0 * float(problem.with_reduction("mean").smoothness(A)))
     else:
         longest = math.sqrt(float(np.einsum("ij,ij->i", A, A, dtype=np.float64).max()))
-    return math.sqrt(2.0) * longest * problem.weight(n) * n
+    return float(math.sqrt(2.0) * longest * problem.weight(n) * n)
 
 
 class FusedRegularised(LazyEngine):

@@ -107,7 +107,7 @@ class _FusedSpider:
         """Return an independent engine in the same state."""
         other = object.__new__(_FusedSpider)
         other._wrap(self._engine.copy())
-        other._engine._coefficients = other._coefficients
+        other._engine.coefficients = other._coefficients
         return other
 
     def iterations(
