@@ -232,6 +232,7 @@ def warm_up(progress: Callable[[int, int, str], None] | None = None) -> int:
     they need are compiled.
     """
     import numpy as np
+    from scipy.sparse import csr_array
 
     import fastfw
     from fastfw.experiments.methods import METHODS
@@ -281,9 +282,16 @@ def warm_up(progress: Callable[[int, int, str], None] | None = None) -> int:
         from fastfw.kernels import function
 
         fastfw.FlowPolytope([(0, 1)], 0, 1).lmo([1.0])
-        moves: tuple[Any, ...] = (function.l1_move, function.simplex_move)
-        for own in moves:
+        kernels: tuple[Any, ...] = (function.l1_move, function.simplex_move)
+        for own in kernels:
             own(np.ones((1, 2), dtype), 1.0, 0.5, np.ones((1, 2), dtype))
+
+    def read(data: Any) -> None:
+        stream = fastfw.iid_stream(data, batch_size=4, rounds=3, seed=0)
+        for kind in (fastfw.ORGFW, fastfw.OSFW):
+            kind(problem, ball).run(stream)
+        problem.loss(ball.start(), data)
+        problem.gradient(ball.start(), data)
 
     steps: list[tuple[str, Callable[[], None]]] = []
     for dtype in (np.float64, np.float32):
@@ -291,6 +299,10 @@ def warm_up(progress: Callable[[int, int, str], None] | None = None) -> int:
         dense = fastfw.Dataset(X.astype(dtype), y)
         steps.append((f"comparator, {name}", partial(find_best, dense)))
         steps.append((f"sets, {name}", partial(move, dtype)))
+        csr = fastfw.Dataset(csr_array((X * (X > 0.5)).astype(dtype)), y)
+        steps.append((f"sparse features, {name}", partial(read, csr)))
+        coded = fastfw.Dataset((255 * X).astype(np.uint8), y, scale=1 / 255).astype(dtype)
+        steps.append((f"bytes, {name}", partial(read, coded)))
         for method in METHODS:
             steps.append((f"{method.label}, {name}", partial(learn, dense, method)))
             if method.meta:
