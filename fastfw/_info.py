@@ -5,13 +5,11 @@ import importlib.metadata
 import os
 import pkgutil
 import platform
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CacheState", "cache_state", "describe", "warm_up"]
+__all__ = ["CacheState", "cache_state", "cores", "describe", "kernels", "machine", "variants"]
 
 _PACKAGES = ("numpy", "numba", "llvmlite", "scipy", "matplotlib", "tqdm")
 _VARIABLES = (
@@ -65,7 +63,7 @@ class CacheState:
         )
 
 
-def _kernels() -> dict[str, Any]:
+def kernels() -> dict[str, Any]:
     """Import every module of kernels and return the compiled functions by name."""
     import fastfw.kernels
     from fastfw.kernels import _jit
@@ -75,7 +73,7 @@ def _kernels() -> dict[str, Any]:
     return dict(_jit.dispatchers)
 
 
-def _variants(dispatcher: Any) -> int:
+def variants(dispatcher: Any) -> int:
     """Return how many compiled variants of a kernel the cache holds; stale ones do not count."""
     try:
         return len(dispatcher._cache._cache_file._load_index())
@@ -95,16 +93,16 @@ def cache_state() -> CacheState:
 
     if numba.config.DISABLE_JIT:
         return CacheState(None, 0, 0, 0, False, "the JIT is switched off by NUMBA_DISABLE_JIT")
-    kernels = _kernels()
-    folders = {kernel.stats.cache_path for kernel in kernels.values()} - {None}
+    found = kernels()
+    folders = {kernel.stats.cache_path for kernel in found.values()} - {None}
     if not folders:
         reason = "no folder can be written; set NUMBA_CACHE_DIR to one that can"
-        return CacheState(None, len(kernels), 0, 0, False, reason)
+        return CacheState(None, len(found), 0, 0, False, reason)
     folder = min(folders)
-    counts = [_variants(kernel) for kernel in kernels.values()]
+    counts = [variants(kernel) for kernel in found.values()]
     return CacheState(
         folder=folder,
-        kernels=len(kernels),
+        kernels=len(found),
         cached=sum(count > 0 for count in counts),
         variants=sum(counts),
         writable=os.access(folder if os.path.isdir(folder) else os.path.dirname(folder), os.W_OK),
@@ -131,13 +129,18 @@ def _processor() -> str:
     return platform.processor() or platform.machine() or "unknown"
 
 
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def _cores() -> str:
     """Return how many cores there are and how many this process may use."""
-    total = os.cpu_count() or 1
-    if hasattr(os, "sched_getaffinity"):
-        allowed = len(os.sched_getaffinity(0))
-        if allowed != total:
-            return f"{total} logical, {allowed} of them for this process"
+    total, allowed = os.cpu_count() or 1, cores()
+    if allowed != total:
+        return f"{total} logical, {allowed} of them for this process"
     return f"{total} logical"
 
 
@@ -209,115 +212,3 @@ def describe() -> list[tuple[str, str]]:
     ]
     facts += [(name, os.environ[name]) for name in _VARIABLES if name in os.environ]
     return facts
-
-
-def warm_up(progress: Callable[[int, int, str], None] | None = None) -> int:
-    """Compile every kernel for float64 and float32, so that later runs find them in the cache.
-
-    Parameters
-    ----------
-    progress : callable, optional
-        Called as ``progress(done, total, what)`` before each step and once at the end.
-
-    Returns
-    -------
-    int
-        How many steps were made.
-
-    Notes
-    -----
-    Every method learns for a few rounds on a handful of rows, alone and in compiled runs, by both
-    engines, with sub-batches and whole batches; a base learner plays on its own and a comparator is
-    computed. These are the very calls that real runs make, so that exactly the variants that
-    they need are compiled.
-    """
-    import numpy as np
-    from scipy.sparse import csr_array
-
-    import fastfw
-    from fastfw.experiments.methods import METHODS
-
-    X = np.random.default_rng(0).random((12, 5))
-    y = np.arange(12) % 3
-    problem = fastfw.SoftmaxRegression(n_features=5, n_classes=3)
-    ball = fastfw.RowL1Ball(shape=(3, 5), radius=1.0)
-
-    def find_best(data: Any) -> None:
-        best = fastfw.best_fixed_decision(problem, ball, data.X, data.y, tol=0.1)
-        problem.loss(best.decision, data)
-
-    def learn(data: Any, method: Any, **options: Any) -> None:
-        stream = fastfw.iid_stream(data, batch_size=4, rounds=3, seed=0)
-        learner = method.build(problem, ball, rounds=6, seed=0, **options)
-        for batch in stream:
-            learner.observe(batch)
-            learner.observe((batch.X, batch.y))
-        learner._engine.arrays()  # what `save` writes is computed here
-        method.build(problem, ball, rounds=3, seed=0, **options).run(stream)
-
-    def learn_in_steps(data: Any) -> None:
-        learner = fastfw.MORGFW(problem, ball, rounds=2, sub_batch_size=2, engine="steps")
-        learner.observe(data)
-        play = fastfw.FTPL().on(ball, rounds=2, dtype=data.dtype)
-        play.observe(np.asarray(play.play()))
-
-    def train_network(data: Any) -> None:
-        network = fastfw.OneHiddenLayer(n_features=5, n_hidden=2, n_classes=3)
-        M = network.l1_balls(ties="random")
-        stream = fastfw.iid_stream(data, batch_size=4, rounds=3, seed=0)
-        for method in (fastfw.ORGFW, fastfw.RegularizedOFW, fastfw.OFW, fastfw.OAW):
-            learner: Any = method(network, M)
-            learner.run(stream)
-            learner.observe((data.X, data.y))
-            learner._engine.arrays()
-        network.loss(M.start(), data)
-
-    def learn_offline(data: Any) -> None:
-        network = fastfw.OneHiddenLayer(n_features=5, n_hidden=2, n_classes=3)
-        for method in (fastfw.SVRF, fastfw.SpiderFW):
-            method(problem, ball).fit(data, iterations=3)
-            method(network, network.l1_balls()).fit(data, iterations=3)
-
-    def move(dtype: Any) -> None:
-        from fastfw.kernels import function
-
-        fastfw.FlowPolytope([(0, 1)], 0, 1).lmo([1.0])
-        kernels: tuple[Any, ...] = (function.l1_move, function.simplex_move)
-        for own in kernels:
-            own(np.ones((1, 2), dtype), 1.0, 0.5, np.ones((1, 2), dtype))
-
-    def read(data: Any) -> None:
-        stream = fastfw.iid_stream(data, batch_size=4, rounds=3, seed=0)
-        for kind in (fastfw.ORGFW, fastfw.OSFW):
-            kind(problem, ball).run(stream)
-        problem.loss(ball.start(), data)
-        problem.gradient(ball.start(), data)
-
-    steps: list[tuple[str, Callable[[], None]]] = []
-    for dtype in (np.float64, np.float32):
-        name = np.dtype(dtype).name
-        dense = fastfw.Dataset(X.astype(dtype), y)
-        steps.append((f"comparator, {name}", partial(find_best, dense)))
-        steps.append((f"sets, {name}", partial(move, dtype)))
-        csr = fastfw.Dataset(csr_array((X * (X > 0.5)).astype(dtype)), y)
-        steps.append((f"sparse features, {name}", partial(read, csr)))
-        coded = fastfw.Dataset((255 * X).astype(np.uint8), y, scale=1 / 255).astype(dtype)
-        steps.append((f"bytes, {name}", partial(read, coded)))
-        for method in METHODS:
-            steps.append((f"{method.label}, {name}", partial(learn, dense, method)))
-            if method.meta:
-                # Whole batches that are mostly zeros go another way than dense ones.
-                sparse = fastfw.Dataset((X * (X > 0.8)).astype(dtype), y)
-                for data in (dense, sparse):
-                    whole = partial(learn, data, method, sub_batch_size=None)
-                    steps.append((f"{method.label}, whole batches, {name}", whole))
-        steps.append((f"steps engine, {name}", partial(learn_in_steps, dense)))
-        steps.append((f"network, {name}", partial(train_network, dense)))
-        steps.append((f"offline methods, {name}", partial(learn_offline, dense)))
-    for done, (what, step) in enumerate(steps):
-        if progress is not None:
-            progress(done, len(steps), what)
-        step()
-    if progress is not None:
-        progress(len(steps), len(steps), "done")
-    return len(steps)

@@ -19,7 +19,7 @@ from types import FrameType
 from typing import NoReturn, TextIO
 
 from fastfw._commands import compare, reproduce, tune
-from fastfw._commands.options import Help, Parser, UsageError
+from fastfw._commands.options import Help, Parser, UsageError, whole
 from fastfw._commands.output import progress_bar, say, silence_stdout, write
 from fastfw.experiments.methods import closest
 
@@ -54,14 +54,20 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=Help,
         allow_abbrev=False,
     )
-    commands.add_parser(
+    warmup = commands.add_parser(
         "warmup",
         help="compile and cache every kernel",
         description="Compile every kernel for float64 and float32 and keep the result on disk, so "
         "that\nlater runs start at once. A second call finds everything there and is quick.",
-        epilog="example:\n  fastfw warmup",
+        epilog="examples:\n  fastfw warmup\n  fastfw warmup --jobs 1",
         formatter_class=Help,
         allow_abbrev=False,
+    )
+    warmup.add_argument(
+        "--jobs",
+        type=whole(1),
+        metavar="N",
+        help="processes that compile, each what no other does (default: one for each core)",
     )
     return parser
 
@@ -83,11 +89,12 @@ def _info(options: argparse.Namespace) -> int:
 def _warmup(options: argparse.Namespace) -> int:
     """Run ``fastfw warmup``."""
     begun = time.perf_counter()
-    from fastfw._info import cache_state, warm_up
+    from fastfw._info import cache_state
+    from fastfw._warmup import warm_up
 
     before = cache_state()
     with progress_bar() as progress:
-        warm_up(progress)
+        warm_up(progress, jobs=options.jobs)
     after = cache_state()
     seconds = time.perf_counter() - begun
     if after.folder is None:

@@ -23,6 +23,11 @@ OVERRIDES = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 
 for _name in THREADS:
     os.environ[_name] = "1"
+# JAX has no such variable of its own; it reads this when it is imported.
+os.environ["XLA_FLAGS"] = (
+    f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false "
+    "intra_op_parallelism_threads=1"
+).strip()
 
 # tests/reference.py is the NumPy side; it is no part of the installed package.
 _TESTS = str(Path(__file__).resolve().parents[2] / "tests")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -62,10 +63,19 @@ def dataset(shape: Shape, dtype: str) -> Dataset:
     X = rng.random((shape.n, shape.d), dtype=np.float32)
     if shape.share < 1.0:
         X *= rng.random((shape.n, shape.d), dtype=np.float32) < shape.share
+    return Dataset(X.astype(dtype, copy=False), labels_of(X, shape, rng))
+
+
+def labels_of(X: Any, shape: Shape, rng: np.random.Generator) -> Any:
+    """Classes that few of the pixels decide, at least one; the last class occurs."""
     weights = rng.standard_normal((shape.d, shape.n_classes), dtype=np.float32)
-    weights[rng.random(shape.d) >= TELLING] = 0.0
-    scores = X @ weights
-    return Dataset(X.astype(dtype, copy=False), scores.argmax(axis=1))
+    quiet = rng.random(shape.d) >= TELLING
+    quiet[0] &= not quiet.all()
+    weights[quiet] = 0.0
+    y = (X @ weights).argmax(axis=1)
+    if y.max() < shape.n_classes - 1:
+        y[0] = shape.n_classes - 1
+    return y
 
 
 def _sparse(shape: Shape, dtype: str, rng: np.random.Generator) -> Dataset:

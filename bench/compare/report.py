@@ -5,6 +5,7 @@ Run it from the root of a checkout::
     python -m bench.compare.report
     python -m bench.compare.report --case orgfw --case "morgfw float64" --pairs 50
     python -m bench.compare.report --picture docs/round.png
+    python -m bench.compare.report --peers
 
 Each case first checks that both sides play the same decisions. Then they take turns
 (A B A B ...), so that whatever else the machine does meets both alike; each ratio is the
@@ -46,14 +47,16 @@ class Result(NamedTuple):
     quickest: float
 
 
-def seconds(call: Callable[[], Any]) -> float:
-    """CPU time of this thread in one call."""
-    begun = thread_time()
+def seconds(call: Callable[[], Any], clock: Callable[[], float] = thread_time) -> float:
+    """Time of one call: CPU time of this thread unless another clock is given."""
+    begun = clock()
     call()
-    return thread_time() - begun
+    return clock() - begun
 
 
-def take_turns(sides: Sequence[Callable[[], Turn]], turns: int) -> list[list[float]]:
+def take_turns(
+    sides: Sequence[Callable[[], Turn]], turns: int, clock: Callable[[], float] = thread_time
+) -> list[list[float]]:
     """Times of each side's turns, the sides taking turns and the order turning round each time."""
     times: list[list[float]] = [[] for _ in sides]
     order = list(range(len(sides)))
@@ -61,7 +64,7 @@ def take_turns(sides: Sequence[Callable[[], Turn]], turns: int) -> list[list[flo
         side()()
     for _ in range(turns):
         for i in order:
-            times[i].append(seconds(sides[i]()))
+            times[i].append(seconds(sides[i](), clock))
         order.reverse()
     return times
 
@@ -131,8 +134,12 @@ def machine() -> str:
         model = next(x.split(":")[1].strip() for x in text.splitlines() if "model name" in x)
     except (OSError, StopIteration):
         pass
-    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
-    return f"{model}, {os.cpu_count()} cores{load}"
+    return f"{model}, {os.cpu_count()} cores, load {load()}"
+
+
+def load() -> str:
+    """How many processes want to run, by the system's average over a minute."""
+    return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -152,6 +159,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--pairs", type=int, help="turns of each side (ofw and oaw keep 7, about round 100)"
     )
+    parser.add_argument(
+        "--peers", action="store_true", help="rounds beside other libraries instead, a table each"
+    )
     parser.add_argument("--picture", metavar="FILE", help="draw the times as bars to this file")
     options = parser.parse_args(arguments)
     if options.pairs is not None and options.pairs < 1:
@@ -169,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from bench.compare.data import DTYPES
 
     try:
-        cases = pairs.choose(options.case)
+        cases = [] if options.peers else pairs.choose(options.case)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -180,6 +190,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     with one_thread():
         print(f"BLAS of NumPy: {blas()}")
+        if options.peers:
+            from bench.compare import peers_report
+
+            return peers_report.main(options.case, options.pairs)
         print("ms per round, medians, one thread\n")
         limits = {dtype: machine_limits(dtype) for dtype in DTYPES}
         print(HEADER)

@@ -45,6 +45,27 @@ class Kernels:
     def time_forward(self, shape, dtype):
         products.forward(self.A, self.rows(), self.u, self.Z, self.nothing)
 
+    def track_error_of_products(self, shape, dtype):
+        """The largest difference of both products from NumPy's."""
+        rows = self.rows()
+        products.forward(self.A, rows, self.u, self.Z, self.nothing)
+        self.R[:, len(rows) :] = 0.0
+        self.g[:] = 0.0
+        products.backward(self.A, rows, self.R, self.g, self.nothing, True)
+        B = np.asarray(self.A)[rows].astype(np.float64)
+        Z, G = self.u @ B.T, self.R[:, : len(rows)] @ B
+        errors = np.abs(self.Z[:, : len(rows)] - Z).max(), np.abs(self.g - G).max() / np.abs(G).max()
+        return float(max(errors))
+
+    track_error_of_products.unit = "largest entry"
+
+    def track_error_of_lmo(self, shape, dtype):
+        """Rows whose largest entry is not found."""
+        l1.lmo(self.d, self.radius, self.index, self.value)
+        return int(np.count_nonzero(self.index != np.abs(self.d).argmax(axis=1)))
+
+    track_error_of_lmo.unit = "rows"
+
     def time_backward(self, shape, dtype):
         products.backward(self.A, self.rows(), self.R, self.g, self.nothing, True)
 
@@ -102,6 +123,12 @@ class Perturbed:
     def time_draw(self, noise):
         ftpl.draw(self.kind, np.uint64(1), 1, 1, self.noise)
 
+    def track_mean_of_draw(self, noise):
+        ftpl.draw(self.kind, np.uint64(1), 1, 1, self.noise)
+        return float(self.noise.mean())
+
+    track_mean_of_draw.unit = "mean"
+
     def time_answers_at_first(self, noise):
         self.answers(self.none)
 
@@ -146,6 +173,19 @@ class History:
 
     def time_past_gradient(self, shape, dtype):
         self.past(False)
+
+    def track_error_of_past_gradient(self, shape, dtype):
+        """From logits that are computed anew: the largest difference from NumPy's gradient."""
+        self.G[:] = 0.0
+        self.past(True)
+        X = np.asarray(self.A)[self.rows].astype(np.float64)
+        Z = X @ self.u.T
+        P = np.exp(Z - Z.max(axis=1, keepdims=True))
+        P /= P.sum(axis=1, keepdims=True)
+        P[np.arange(self.count), self.y[self.rows]] -= 1.0
+        return float(np.abs(self.G - (P * self.weights[:, None]).T @ X).max())
+
+    track_error_of_past_gradient.unit = "largest entry"
 
     def time_past_gradient_with_forward_product(self, shape, dtype):
         self.past(True)

@@ -30,6 +30,15 @@ def data(shape, dtype):
     return Dataset(X.astype(dtype), scores.argmax(axis=1))
 
 
+@lru_cache(maxsize=2)
+def pixels(n, d):
+    """Bytes, a fifth of which are not 0."""
+    rng = np.random.default_rng(0)
+    found = rng.integers(256, size=(n, d), dtype=np.uint8)
+    found *= rng.random((n, d), dtype=np.float32) < 0.2
+    return found
+
+
 @lru_cache(maxsize=1)
 def sparse_data(dtype):
     """Rows of few nonzeros at random places."""

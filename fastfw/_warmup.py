@@ -1,0 +1,316 @@
+"""Compiling ahead: every kernel, in several processes, none of them twice."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import multiprocessing
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from fastfw._info import cache_state, cores, kernels
+
+__all__ = ["one_at_a_time", "steps", "warm_up"]
+
+#: Called as ``progress(done, total, what)`` before each step and once at the end.
+Progress = Callable[[int, int, str], None]
+DTYPES = ("float64", "float32")
+
+
+# --- what is compiled -------------------------------------------------------------------------
+
+
+def steps() -> dict[str, dict[str, Callable[[], None]]]:
+    """Return what is to be done for each dtype of the parameters, by name.
+
+    Every method learns for a few rounds on a handful of rows, alone and in compiled runs, by both
+    engines, with sub-batches and whole batches, of floats, bytes and sparse rows; a base learner
+    plays on its own and a comparator is computed. These are the very calls that real runs make, so
+    that exactly the variants that they need are compiled.
+    """
+    import numpy as np
+    from scipy import sparse
+
+    import fastfw
+    from fastfw.experiments.methods import METHODS
+
+    X = np.random.default_rng(0).random((12, 5))
+    y = np.arange(12) % 3
+    problem = fastfw.SoftmaxRegression(n_features=5, n_classes=3)
+    ball = fastfw.RowL1Ball(shape=(3, 5), radius=1.0)
+
+    def find_best(data: Any) -> None:
+        best = fastfw.best_fixed_decision(problem, ball, data.X, data.y, tol=0.1)
+        problem.loss(best.decision, data)
+
+    def play(make: Callable[[], Any], data: Any) -> None:
+        stream = fastfw.iid_stream(data, batch_size=4, rounds=3, seed=0)
+        learner = make()
+        for batch in stream:
+            learner.observe(batch)
+            learner.observe((batch.X, batch.y))
+        learner._engine.arrays()  # what `save` writes is computed here
+        make().run(stream)
+
+    def learn(data: Any, method: Any, **options: Any) -> None:
+        play(partial(method.build, problem, ball, rounds=6, seed=0, **options), data)
+
+    def learn_from(data: Any, dtype: str, threads: int = 1) -> None:
+        shared = {"dtype": dtype, "threads": threads}
+        for method in (fastfw.ORGFW, fastfw.OSFW):
+            play(partial(method, problem, ball, **shared), data)
+        if threads == 1:
+            problem.loss(ball.start(), data)
+            problem.gradient(ball.start(), data)
+            play(partial(fastfw.RegularizedOFW, problem, ball, rounds=6, dtype=dtype), data)
+
+    def learn_in_steps(data: Any) -> None:
+        learner = fastfw.MORGFW(problem, ball, rounds=2, sub_batch_size=2, engine="steps")
+        learner.observe(data)
+        play = fastfw.FTPL().on(ball, rounds=2, dtype=data.dtype)
+        play.observe(np.asarray(play.play()))
+
+    def train_network(data: Any) -> None:
+        network = fastfw.OneHiddenLayer(n_features=5, n_hidden=2, n_classes=3)
+        M = network.l1_balls(ties="random")
+        stream = fastfw.iid_stream(data, batch_size=4, rounds=3, seed=0)
+        for method in (fastfw.ORGFW, fastfw.RegularizedOFW, fastfw.OFW, fastfw.OAW):
+            learner: Any = method(network, M)
+            learner.run(stream)
+            learner.observe((data.X, data.y))
+            learner._engine.arrays()
+        network.loss(M.start(), data)
+
+    def learn_offline(data: Any) -> None:
+        network = fastfw.OneHiddenLayer(n_features=5, n_hidden=2, n_classes=3)
+        for method in (fastfw.SVRF, fastfw.SpiderFW):
+            method(problem, ball).fit(data, iterations=3)
+            method(network, network.l1_balls()).fit(data, iterations=3)
+
+    def move(dtype: str) -> None:
+        from fastfw.kernels import function
+
+        fastfw.FlowPolytope([(0, 1)], 0, 1).lmo([1.0])
+        moves: tuple[Any, ...] = (function.l1_move, function.simplex_move)
+        for own in moves:
+            own(np.ones((1, 2), dtype), 1.0, 0.5, np.ones((1, 2), dtype))
+
+    def work(dtype: str) -> dict[str, Callable[[], None]]:
+        dense = fastfw.Dataset(X.astype(dtype), y)
+        # Whole batches that are mostly zeros go another way than dense ones.
+        zeros = fastfw.Dataset((X * (X > 0.8)).astype(dtype), y)
+        rows = fastfw.Dataset(sparse.csr_array(zeros.X), y)
+        codes = fastfw.Dataset((255 * X).astype(np.uint8), y, scale=1 / 255).astype(dtype)
+        todo: dict[str, Callable[[], None]] = {"comparator": partial(find_best, dense)}
+        for method in METHODS:
+            todo[method.label] = partial(learn, dense, method)
+            if method.meta:
+                for kind, data in (("dense", dense), ("mostly zeros", zeros)):
+                    todo[f"{method.label}, whole batches, {kind}"] = partial(
+                        learn, data, method, sub_batch_size=None
+                    )
+        todo["bytes"] = partial(learn_from, codes, dtype)
+        todo["sparse rows"] = partial(learn_from, rows, dtype)
+        todo["threads"] = partial(learn_from, dense, dtype, 2)
+        todo["sets"] = partial(move, dtype)
+        todo["steps engine"] = partial(learn_in_steps, dense)
+        todo["network"] = partial(train_network, dense)
+        todo["offline methods"] = partial(learn_offline, dense)
+        return todo
+
+    return {dtype: work(dtype) for dtype in DTYPES}
+
+
+# --- nothing twice ----------------------------------------------------------------------------
+
+
+class _Shared:
+    """A kernel's cache, of which each variant is compiled by one process while others wait.
+
+    A variant is locked from the moment it is looked for in vain until it is kept. A kernel is locked
+    while its index is written: Numba reads it, adds an entry and writes it, and of two processes at
+    once one would be forgotten.
+    """
+
+    def __init__(self, cache: Any, name: str, folder: Path) -> None:
+        self._cache, self._name, self._folder = cache, name, folder
+        self._held: dict[str, int] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cache, name)
+
+    def _lock(self, what: str) -> int:
+        """Wait for a lock, which ends with the process at the latest."""
+        import fcntl
+
+        name = hashlib.sha256(f"{self._name} {what}".encode()).hexdigest()
+        handle = os.open(self._folder / name, os.O_CREAT | os.O_RDWR, 0o600)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        return handle
+
+    def load_overload(self, sig: Any, context: Any) -> Any:
+        """Return a variant, or None when it is for this process to compile."""
+        found = self._cache.load_overload(sig, context)
+        if found is None and str(sig) not in self._held:
+            handle = self._lock(f"variant {sig}")
+            found = self._cache.load_overload(sig, context)
+            if found is None:
+                self._held[str(sig)] = handle
+            else:
+                os.close(handle)
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a variant that this process has compiled."""
+        handle = self._lock("index")
+        try:
+            self._cache.save_overload(sig, data)
+        finally:
+            os.close(handle)
+            own = self._held.pop(str(sig), None)
+            if own is not None:
+                os.close(own)
+
+
+def one_at_a_time(dispatchers: dict[str, Any], folder: Path) -> None:
+    """Let this process share the compiling of these kernels with others that name the same folder.
+
+    Parameters
+    ----------
+    dispatchers : dict of str to compiled function
+        By name; their caches are replaced.
+    folder : Path
+        For the files that are locked.
+    """
+    for name, dispatcher in dispatchers.items():
+        dispatcher._cache = _Shared(dispatcher._cache, name, folder)
+
+
+def _work(connection: Connection, folder: Path) -> None:
+    """Do the steps that are asked for, until None is; an error ends the process silently."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one sees to that
+    with contextlib.suppress(Exception), contextlib.closing(connection):
+        one_at_a_time(kernels(), folder)
+        todo = steps()
+        while (asked := connection.recv()) is not None:
+            dtype, name = asked
+            todo[dtype][name]()
+            connection.send(asked)
+
+
+# --- the door ---------------------------------------------------------------------------------
+
+
+def warm_up(progress: Progress | None = None, jobs: int | None = None) -> int:
+    """Compile every kernel for float64 and float32, so that later runs find them in the cache.
+
+    Parameters
+    ----------
+    progress : callable, optional
+        Called as ``progress(done, total, what)`` before each step and once at the end.
+    jobs : int, optional
+        How many processes compile; by default one for each core that this process may use. With 1
+        everything is compiled in this process, and so is what another left undone.
+
+    Returns
+    -------
+    int
+        How many steps were made.
+
+    Notes
+    -----
+    Processes begin with different dtypes, which have next to no variant in common. A variant
+    that two of them come to is compiled by the first, and read from the cache by the second.
+    """
+    todo = [(dtype, name) for dtype, own in steps().items() for name in own]
+    total = len(todo)
+    jobs = min(cores() if jobs is None else jobs, total)
+    if jobs > 1 and _can_share():
+        done = set(_in_processes(todo, jobs, progress))
+        todo = [asked for asked in todo if asked not in done]
+    own = steps() if todo else {}
+    for number, (dtype, name) in enumerate(todo, total - len(todo)):
+        if progress is not None:
+            progress(number, total, f"{name}, {dtype}")
+        own[dtype][name]()
+    if progress is not None:
+        progress(total, total, "done")
+    return total
+
+
+def _can_share() -> bool:
+    """Whether what one process compiles reaches another, and locks exist."""
+    try:
+        import fcntl  # noqa: F401
+    except ImportError:
+        return False
+    return cache_state().writable
+
+
+def _in_processes(
+    todo: list[tuple[str, str]], jobs: int, progress: Progress | None
+) -> Iterator[tuple[str, str]]:
+    """Let other processes do steps; those that are done, as they are done."""
+    waiting = {dtype: [asked for asked in todo if asked[0] == dtype] for dtype in DTYPES}
+    done = 0
+
+    def give(connection: Connection, dtype: str) -> None:
+        """Hand out the next step of a dtype, of another when it has none left, or None."""
+        own = waiting[dtype] or max(waiting.values(), key=len)
+        asked = own.pop(0) if own else None
+        with contextlib.suppress(OSError):
+            connection.send(asked)
+        if asked is not None and progress is not None:
+            progress(done, len(todo), f"{asked[1]}, {asked[0]}")
+
+    with (
+        tempfile.TemporaryDirectory(prefix="fastfw-warmup-") as folder,
+        contextlib.ExitStack() as at_end,
+    ):
+        open_ends: dict[Connection, str] = {}
+        for k in range(jobs):
+            connection, process = _start(Path(folder))
+            at_end.callback(_end, process, connection)
+            open_ends[connection] = DTYPES[k % len(DTYPES)]
+            give(connection, open_ends[connection])
+        while open_ends:
+            for ready in wait(list(open_ends)):
+                assert isinstance(ready, Connection)
+                try:
+                    asked = ready.recv()
+                except (EOFError, OSError):
+                    del open_ends[ready]
+                    continue
+                done += 1
+                yield asked
+                give(ready, open_ends[ready])
+
+
+def _start(folder: Path) -> tuple[Connection, Any]:
+    """Start a process that compiles; it never sees the terminal's interrupt."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(theirs, folder), daemon=True)
+    on_main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if on_main else None
+    try:
+        process.start()
+    finally:
+        if on_main:
+            signal.signal(signal.SIGINT, before)
+        theirs.close()
+    return ours, process
+
+
+def _end(process: Any, connection: Connection) -> None:
+    """End a process, whatever it is doing."""
+    connection.close()
+    process.terminate()
+    process.join()
