@@ -145,6 +145,31 @@ def thread_table(shape: Any, dtype: str) -> Table:
     return table
 
 
+def at_once(turns: int = 9) -> float:
+    """How much sooner two large products are done in two threads: what the machine allows now."""
+    import threading
+
+    import numpy as np
+
+    square = np.ones((700, 700))
+
+    def product() -> None:
+        for _ in range(5):
+            square @ square
+
+    def two(together: bool) -> float:
+        begun = perf_counter()
+        other = threading.Thread(target=product)
+        other.start()
+        if not together:
+            other.join()
+        product()
+        other.join()
+        return perf_counter() - begun
+
+    return statistics.median(two(False) / two(True) for _ in range(turns))
+
+
 def whole_table(dtype: str) -> Table:
     """Frank-Wolfe with whole gradients, by copt and chop."""
     import numpy as np
@@ -252,6 +277,8 @@ def main(wanted: Sequence[str], turns: int | None) -> int:
                 return 1
             clock = perf_counter if name.startswith("threads") else process_time
             print("\n".join(table.measure(turns or 25, clock)))
+            if clock is perf_counter:
+                print(f"two large products at once, beside one after the other: {at_once():.2f}x")
             print(f"load {load()}\n", flush=True)
     for dtype, (bandwidth, speed) in limits.items():
         print(

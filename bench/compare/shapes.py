@@ -139,18 +139,22 @@ def draw(points: Sequence[Point], limits: dict[str, tuple[float, float]], path: 
         for c in sorted({p.n_classes for p in own}):
             at = next(p.intensity for p in own if p.n_classes == c)
             axes.annotate(
-                f"C = {c}", (at, 0.0), (0, 3), xycoords=("data", "axes fraction"),
+                str(c), (at, 0.0), (0, 3), xycoords=("data", "axes fraction"),
                 textcoords="offset points", ha="center", fontsize=7.5, color="#333333",
             )  # fmt: skip
+        axes.annotate(
+            "classes:", (0.0, 0.0), (3, 3), xycoords="axes fraction",
+            textcoords="offset points", fontsize=7.5, color="#333333",
+        )  # fmt: skip
         axes.set(xscale="log", yscale="log", title=dtype)
         axes.set_xlabel("operations of a round per byte of the batch")
         axes.annotate(
-            f"reading {bandwidth / 1e9:.0f} GB/s", (1.0, bandwidth / 1e9), (-4, 12),
-            textcoords="offset points", fontsize=7.5, ha="center",
+            f"reading {bandwidth / 1e9:.0f} GB/s", (0.6, 0.6 * bandwidth / 1e9), (-4, 12),
+            textcoords="offset points", fontsize=7.5, ha="left", rotation=38,
         )  # fmt: skip
         axes.annotate(
-            f"large product {speed / 1e9:.0f} GFLOP/s", (1400, speed / 1e9), (0, 4),
-            textcoords="offset points", fontsize=7.5, ha="right",
+            f"large product {speed / 1e9:.0f} GFLOP/s", (6.0, speed / 1e9), (0, 9),
+            textcoords="offset points", fontsize=7.5, ha="left",
         )  # fmt: skip
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(color="#e5e5e5", linewidth=0.6)
