@@ -134,8 +134,8 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
 class _Shared:
     """A kernel's cache, of which each variant is compiled by one process while others wait.
 
-    A variant is locked from the moment it is looked for in vain until it is kept. A kernel is locked
-    while its index is written: Numba reads it, adds an entry and writes it, and of two processes at
+    A variant is locked from the moment it is looked for in vain until it is kept. A kernel is
+    locked while its index is written: Numba reads it, adds an entry and writes it, and of two processes at
     once one would be forgotten.
     """
 

@@ -1,8 +1,8 @@
 """Other ways to play a round of ORGFW, and other libraries that do the same or nearly the same job.
 
-Every side of a round has ``play_round(rows)``, which gathers the rows of these numbers itself, plays
-Algorithm 1 on them and returns the loss and the decision that was played. All peers but NumPy as the
-paper writes it know the best way to use large products: both gradients from one forward product
+Every side of a round has ``play_round(rows)``, which gathers the rows of these numbers itself,
+plays Algorithm 1 on them and returns the loss and the decision that was played. All peers but NumPy
+as the paper writes it know the best way to use large products: both gradients from one forward product
 with the two points stacked, one backward product, no automatic differentiation.
 """
 
@@ -369,7 +369,9 @@ class River:
         self.ready = []
         for i in rows[: self.samples]:
             x = self.data.X[i]
-            self.ready.append(({int(j): float(x[j]) for j in np.flatnonzero(x)}, int(self.data.y[i])))
+            self.ready.append(
+                ({int(j): float(x[j]) for j in np.flatnonzero(x)}, int(self.data.y[i]))
+            )
 
     def play_round(self, rows: Any) -> None:
         for x, y in self.ready:

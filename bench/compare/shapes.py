@@ -5,8 +5,8 @@ Run it from the root of a checkout::
     python -m bench.compare.shapes
     python -m bench.compare.shapes --dtype float64 --picture docs/roofline.png
 
-NumPy is played in both ways, as the paper writes it and at its best (stacked products, arrays made
-once); ratios are to fastfw's `run`, medians over turns. The picture is a roofline: useful operations
+NumPy is played in both ways, as the paper writes it and at its best (stacked products, arrays
+made once); ratios are to fastfw's `run`, medians over turns. The picture is a roofline: useful operations
 per second, two products of a round, over operations per byte of a batch that is read once.
 """
 
@@ -58,9 +58,7 @@ class Point(NamedTuple):
         return self.operations / (self.batch_size * self.d * int(self.dtype[-2:]) / 8)
 
 
-def measure(
-    n_classes: int, d: int, dtype: str, turns: int, limits: tuple[float, float]
-) -> Point:
+def measure(n_classes: int, d: int, dtype: str, turns: int, limits: tuple[float, float]) -> Point:
     """Check that all sides play the same decisions, then let them take turns."""
     from bench.compare import peers, peers_report
     from bench.compare.data import Shape

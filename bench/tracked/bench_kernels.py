@@ -54,7 +54,10 @@ class Kernels:
         products.backward(self.A, rows, self.R, self.g, self.nothing, True)
         B = np.asarray(self.A)[rows].astype(np.float64)
         Z, G = self.u @ B.T, self.R[:, : len(rows)] @ B
-        errors = np.abs(self.Z[:, : len(rows)] - Z).max(), np.abs(self.g - G).max() / np.abs(G).max()
+        errors = (
+            np.abs(self.Z[:, : len(rows)] - Z).max(),
+            np.abs(self.g - G).max() / np.abs(G).max(),
+        )
         return float(max(errors))
 
     track_error_of_products.unit = "largest entry"

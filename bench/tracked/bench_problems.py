@@ -17,7 +17,7 @@ KINDS = ("float64", "float32", "uint8", "csr float64", "csr float32", "network")
 
 def dense(kind):
     """The features of a kind as float64."""
-    n, d, n_classes, _, _ = work.SHAPES["mnist"]
+    _, d, n_classes, _, _ = work.SHAPES["mnist"]
     pixels = work.pixels(2_000, d)
     return pixels / 255.0, np.arange(2_000) % n_classes
 
@@ -152,7 +152,9 @@ class Oracles:
         self.set = SETS[name]()
         rng = np.random.default_rng(0)
         self.direction = rng.standard_normal(self.set.shape)
-        self.others = [np.asarray(self.set.lmo(rng.standard_normal(self.set.shape))) for _ in range(50)]
+        self.others = [
+            np.asarray(self.set.lmo(rng.standard_normal(self.set.shape))) for _ in range(50)
+        ]
 
     def time_lmo(self, name):
         self.set.lmo(self.direction)
@@ -231,7 +233,9 @@ class Traces:
         self.ball = fw.RowL1Ball((n_classes, d), radius)
         X, y = dense("float64")
         self.batch = (X, y)
-        self.x = np.asarray(self.ball.lmo(np.random.default_rng(0).standard_normal(self.ball.shape)))
+        self.x = np.asarray(
+            self.ball.lmo(np.random.default_rng(0).standard_normal(self.ball.shape))
+        )
         self.time_frank_wolfe_gap()
 
     def time_frank_wolfe_gap(self):
