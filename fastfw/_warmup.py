@@ -135,7 +135,8 @@ class _Shared:
     """A kernel's cache, of which each variant is compiled by one process while others wait.
 
     A variant is locked from the moment it is looked for in vain until it is kept. A kernel is
-    locked while its index is written: Numba reads it, adds an entry and writes it, and of two processes at
+    locked while its index is written: Numba reads it, adds an entry and writes it, and of two
+    processes at
     once one would be forgotten.
     """
 

@@ -6,7 +6,8 @@ Run it from the root of a checkout::
     python -m bench.compare.shapes --dtype float64 --picture docs/roofline.png
 
 NumPy is played in both ways, as the paper writes it and at its best (stacked products, arrays
-made once); ratios are to fastfw's `run`, medians over turns. The picture is a roofline: useful operations
+made once); ratios are to fastfw's `run`, medians over turns. The picture is a roofline: useful
+operations
 per second, two products of a round, over operations per byte of a batch that is read once.
 """
 
