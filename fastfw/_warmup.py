@@ -63,7 +63,7 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
         play(partial(method.build, problem, ball, rounds=6, seed=0, **options), data)
 
     def learn_from(data: Any, dtype: str, threads: int = 1) -> None:
-        shared = {"dtype": dtype, "threads": threads}
+        shared: dict[str, Any] = {"dtype": dtype, "threads": threads}
         for method in (fastfw.ORGFW, fastfw.OSFW):
             play(partial(method, problem, ball, **shared), data)
         if threads == 1:
