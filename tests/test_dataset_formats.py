@@ -57,6 +57,8 @@ def test_pickled_batches_are_read(tmp_path, protocol, order):
     assert split.y.tolist() == labels
     assert split.y_test.tolist() == contents["test_batch"][b"labels"]
     assert split.X.flags.writeable
+    as_bytes = datasets.load("cifar10", root=tmp_path, dtype=np.uint8)
+    np.testing.assert_array_equal(as_bytes.X, train)
 
 
 def test_pickles_as_python_2_and_numpy_1_wrote_them_are_read(tmp_path):

@@ -284,7 +284,8 @@ def test_the_kernel_is_compiled_once_per_dtype():
         problem, ball, stream, batches = case(SHAPES[1], rounds=3, dtype=dtype)
         for source in (stream, batches, [stream.data]):
             fw.RegularizedOFW(problem, ball).run(source)
-    assert len(regularised.regularised_rounds.signatures) == 2
+    floats = [s for s in regularised.regularised_rounds.signatures if hasattr(s[0], "dtype")]
+    assert len(floats) == 2  # features that are bytes come as a pair, in another test
 
 
 def test_deterministic():
