@@ -11,8 +11,10 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from fastfw._info import cache_state, cores, kernels
@@ -275,11 +277,13 @@ def _in_processes(
         contextlib.ExitStack() as at_end,
     ):
         open_ends: dict[Connection, str] = {}
-        for k in range(jobs):
-            connection, process = _start(Path(folder))
-            at_end.callback(_end, process, connection)
-            open_ends[connection] = DTYPES[k % len(DTYPES)]
-            give(connection, open_ends[connection])
+        with _interrupts_later():
+            for k in range(jobs):
+                connection, process = _start(Path(folder))
+                at_end.callback(_end, process, connection)
+                open_ends[connection] = DTYPES[k % len(DTYPES)]
+        for connection, dtype in open_ends.items():
+            give(connection, dtype)
         while open_ends:
             for ready in wait(list(open_ends)):
                 assert isinstance(ready, Connection)
@@ -293,19 +297,38 @@ def _in_processes(
                 give(ready, open_ends[ready])
 
 
+@contextlib.contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Hold the terminal's interrupt back, so that every process is in the list of those to end.
+
+    Processes that are started meanwhile inherit that this thread blocks it, and never see it.
+    Another thread of this process may still get it, for which Python calls the main thread's
+    handler: that one is called afterwards.
+    """
+    resource_tracker.ensure_running()  # which would let interrupts through
+    caught: list[tuple[int, FrameType | None]] = []
+    handler = signal.getsignal(signal.SIGINT)
+    ours = handler is not None and threading.current_thread() is threading.main_thread()
+    if ours:
+        signal.signal(signal.SIGINT, lambda number, frame: caught.append((number, frame)))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if ours:
+            signal.signal(signal.SIGINT, handler)
+            if caught and callable(handler):
+                handler(*caught[0])
+
+
 def _start(folder: Path) -> tuple[Connection, Any]:
-    """Start a process that compiles; it never sees the terminal's interrupt."""
+    """Start a process that compiles."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs, folder), daemon=True)
-    on_main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if on_main else None
-    try:
-        process.start()
-    finally:
-        if on_main:
-            signal.signal(signal.SIGINT, before)
-        theirs.close()
+    process.start()
+    theirs.close()
     return ours, process
 
 
