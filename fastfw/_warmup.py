@@ -136,8 +136,7 @@ class _Shared:
 
     A variant is locked from the moment it is looked for in vain until it is kept. A kernel is
     locked while its index is written: Numba reads it, adds an entry and writes it, and of two
-    processes at
-    once one would be forgotten.
+    processes at once one would be forgotten.
     """
 
     def __init__(self, cache: Any, name: str, folder: Path) -> None:

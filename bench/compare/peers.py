@@ -1,10 +1,9 @@
-"""Other ways to play a round of ORGFW, and other libraries that do the same or nearly the same job.
+"""Other ways to play a round of ORGFW, and libraries that do the same or nearly the same job.
 
 Every side of a round has ``play_round(rows)``, which gathers the rows of these numbers itself,
 plays Algorithm 1 on them and returns the loss and the decision that was played. All peers but NumPy
 as the paper writes it know the best way to use large products: both gradients from one forward
-product
-with the two points stacked, one backward product, no automatic differentiation.
+product with the two points stacked, one backward product, no automatic differentiation.
 """
 
 from __future__ import annotations

@@ -5,10 +5,9 @@ Run it from the root of a checkout::
     python -m bench.compare.shapes
     python -m bench.compare.shapes --dtype float64 --picture docs/roofline.png
 
-NumPy is played in both ways, as the paper writes it and at its best (stacked products, arrays
-made once); ratios are to fastfw's `run`, medians over turns. The picture is a roofline: useful
-operations
-per second, two products of a round, over operations per byte of a batch that is read once.
+NumPy is played in both ways, as the paper writes it and at its best (stacked products, arrays made
+once); ratios are to fastfw's `run`, medians over turns. The picture is a roofline: useful
+operations per second, two products of a round, over operations per byte of a batch read once.
 """
 
 from __future__ import annotations
@@ -148,8 +147,8 @@ def draw(points: Sequence[Point], limits: dict[str, tuple[float, float]], path: 
         axes.set(xscale="log", yscale="log", title=dtype)
         axes.set_xlabel("operations of a round per byte of the batch")
         axes.annotate(
-            f"reading {bandwidth / 1e9:.0f} GB/s", (0.6, 0.6 * bandwidth / 1e9), (-4, 12),
-            textcoords="offset points", fontsize=7.5, ha="left", rotation=38,
+            f"reading {bandwidth / 1e9:.0f} GB/s", (0.5, speed / 1e9), (0, 9),
+            textcoords="offset points", fontsize=7.5, ha="left",
         )  # fmt: skip
         axes.annotate(
             f"large product {speed / 1e9:.0f} GFLOP/s", (6.0, speed / 1e9), (0, 9),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.compare import pairs, picture, report
+from bench.compare import pairs, peers, peers_report, picture, report
+from bench.compare.data import Shape
 
 
 def test_ratios_are_medians_over_pairs():
@@ -70,3 +71,33 @@ def test_picture(tmp_path):
 )
 def test_three_figures(value, text):
     assert picture.milliseconds(value) == text
+
+
+def test_peers_that_are_missing_are_skipped_with_a_word():
+    assert peers.missing("numpy") is None
+    assert peers.missing("no_such_package") == "skipped: no_such_package is not installed"
+    table = peers_report.Table("title", "ms/round", floor=0.5)
+    table.add("ours", lambda: lambda: None, 10)
+    table.skipped.append(("theirs", "skipped: it is not installed"))
+    lines = table.measure(3, clock=iter(range(100)).__next__)
+    assert lines[2].split() == ["ours", "100.000", "1.00", "1.00", "200.00"]
+    assert lines[3].split(maxsplit=1) == ["theirs", "skipped: it is not installed"]
+
+
+def test_unknown_table_exits(capsys, monkeypatch):
+    monkeypatch.setattr(report, "handicap", lambda: None)
+    assert report.main(["--peers", "--case", "sgd"]) == 2
+    assert "no table 'sgd'; there are orgfw mnist float64" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", peers.ROUNDS)
+def test_peers_play_the_same_decisions(name, dtype):
+    package, make = peers.ROUNDS[name]
+    why = peers.missing(package)
+    if why:
+        pytest.skip(why)
+    if "compile" in name:
+        pytest.skip("its compiler takes a minute; checked before it is timed")
+    shape = Shape("small", "small", n=400, d=30, n_classes=4, batch_size=50, radius=4.0)
+    peers.check(peers.ImageCase("orgfw", shape, dtype), make)

@@ -15,8 +15,8 @@ from . import work
 KINDS = ("float64", "float32", "uint8", "csr float64", "csr float32", "network")
 
 
-def dense(kind):
-    """The features of a kind as float64."""
+def dense():
+    """The features of every kind as float64, and labels."""
     _, d, n_classes, _, _ = work.SHAPES["mnist"]
     pixels = work.pixels(2_000, d)
     return pixels / 255.0, np.arange(2_000) % n_classes
@@ -24,7 +24,7 @@ def dense(kind):
 
 def dataset(kind):
     """The same values as floats, as bytes or as a CSR matrix."""
-    X, y = dense(kind)
+    X, y = dense()
     if kind == "uint8":
         return Dataset(work.pixels(*X.shape), y, scale=1 / 255)
     dtype = "float32" if "float32" in kind else "float64"
@@ -61,7 +61,7 @@ class Gradients:
         self.problem.loss_and_gradient(self.x, self.data)
 
     def track_error_of_loss_and_gradient(self, kind):
-        X, y = dense(kind)
+        X, y = dense()
         _, gradient = self.problem.loss_and_gradient(self.x, self.data)
         if kind == "network":  # the loss's change along a direction, by central differences
             e = np.random.default_rng(1).standard_normal(self.x.shape)
@@ -231,7 +231,7 @@ class Traces:
         _, d, n_classes, _, radius = work.SHAPES["mnist"]
         self.problem = fw.SoftmaxRegression(d, n_classes)
         self.ball = fw.RowL1Ball((n_classes, d), radius)
-        X, y = dense("float64")
+        X, y = dense()
         self.batch = (X, y)
         self.x = np.asarray(
             self.ball.lmo(np.random.default_rng(0).standard_normal(self.ball.shape))
