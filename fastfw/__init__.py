@@ -6,9 +6,17 @@ asking the set for one of its vertices. Names are imported when they are first u
 """
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+# In a checkout the kernels' folder stands beside this one. An editable install knows that; Python
+# started in a checkout that is not installed so finds this package first, and needs to be told.
+_root = Path(__file__).parent.parent
+if not (_root / "fastfw" / "kernels").exists() and (_root / "kernels" / "_jit.py").exists():
+    __path__.append(str(_root))
+del _root
 
 _HOME = {
     "FTPL": "base_learners",

@@ -101,15 +101,18 @@ _STAND_INS: dict[tuple[str, str], Any] = {
 }
 
 
-class _Reader(pickle.Unpickler):
-    """An unpickler for plain data and arrays of bytes."""
+class _Reader(pickle._Unpickler):
+    """An unpickler for plain data and arrays of bytes.
+
+    The one written in Python: the other reserves memory for as many objects as a file says.
+    """
 
     def find_class(self, module: str, name: str) -> Any:
         """Return a stand-in; refuse everything else."""
         try:
             return _STAND_INS[module, name]
         except KeyError:
-            raise _Refused(f"{module}.{name}") from None
+            raise _Refused(ascii(f"{module}.{name}")[1:-1]) from None
 
     def persistent_load(self, pid: object) -> NoReturn:
         """Refuse references to objects outside of the file."""

@@ -79,6 +79,9 @@ def read_svmlight(
             raise ValueError(f"{file}: holds no row")
         if not np.isfinite(X.data).all():
             raise ValueError(f"{file}: holds NaN or infinity, or a value beyond {dtype}")
+    for labels, file in zip(parts[1::2], files, strict=True):
+        if not np.isfinite(labels).all():
+            raise ValueError(f"{file}: has a label that is NaN or infinite")
     known, y = np.unique(parts[1], return_inverse=True)
     if len(parts) == 2:
         return parts[0], y.astype(np.intp), None, None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import importlib.resources
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -279,6 +280,15 @@ def _load_digits(name: str, root: object, dtype: np.dtype[Any]) -> Split:
     return Split(X, y, *_no_rows(X.shape[1], dtype))
 
 
+def _check_room(X: Any) -> None:
+    """Raise MemoryError for a matrix that is larger than the machine's memory as a dense array."""
+    names = getattr(os, "sysconf_names", {})
+    if "SC_PHYS_PAGES" in names and "SC_PAGE_SIZE" in names:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        if math.prod(X.shape) * X.dtype.itemsize > memory:
+            raise MemoryError
+
+
 def _load_svmlight(path: Path, dtype: np.dtype[Any]) -> Split:
     """Read an svmlight file as a dense array."""
     X, y, X_test, y_test = _svmlight.read_svmlight(path, dtype)
@@ -287,6 +297,7 @@ def _load_svmlight(path: Path, dtype: np.dtype[Any]) -> Split:
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     try:
+        _check_room(X)
         dense = X.toarray()
         if X_test is None or y_test is None:
             return Split(dense, y, *_no_rows(X.shape[1], dtype))

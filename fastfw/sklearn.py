@@ -320,7 +320,8 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         if self.average:
             total = learner.average * np.float64(learner.t - 1)
             since, before = looks[0]
-            x = ((total - before) / (learner.t - since)).astype(x.dtype)
+            # the newest decision counts too, so that the first batch already does
+            x = ((total - before + x) / (learner.t - since + 1)).astype(x.dtype)
             if learner.t - 1 >= 2 * (looks[-1][0] - 1):
                 looks = [looks[-1], (learner.t, total)]
         self.classes_, self.radius_ = known, radius

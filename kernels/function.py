@@ -35,6 +35,17 @@ def simplex_move(g, radius, eta, x):
         x[c, least] += x.dtype.type(eta * radius)
 
 
+@kernel()
+def _fits(gradient, x):
+    """Whether a gradient has the shape of x, which has one axis or two."""
+    last = x.ndim - 1
+    return (
+        gradient.ndim == x.ndim
+        and gradient.size == x.size
+        and gradient.shape[gradient.ndim - 1] == x.shape[last]
+    )
+
+
 @lru_cache(maxsize=64)
 def momentum_rounds(function, pairs, move):
     """Return the compiled loop for one function: (x, X, y), or (x, X) without `pairs`.
@@ -55,7 +66,9 @@ def momentum_rounds(function, pairs, move):
     ):
         """D ← gamma d + alpha ∇f(x_t) - beta ∇f(x_{t-1}), a vertex and a step; rounds done.
 
-        A round whose loss or estimate is not finite changes nothing and is the last.
+        A round whose loss or estimate is not finite changes nothing and is the last. -1 where a
+        gradient does not have the shape of x. The function gets copies of points, which are its
+        own to spoil.
         """
         n_columns = x.shape[x.ndim - 1]
         flat, flat_previous = x.reshape(-1), previous.reshape(-1)
@@ -63,15 +76,19 @@ def momentum_rounds(function, pairs, move):
         for i in range(starts.shape[0] - 1):
             picked = rows[starts[i] : starts[i + 1]]
             A, b = X[picked], y[picked]
-            loss, gradient = evaluate(x, A, b)
+            loss, gradient = evaluate(x.copy(), A, b)
             losses[i] = loss
             if not np.isfinite(loss):
                 return i
+            if not _fits(gradient, x):
+                return -1
             flat_gradient = np.ascontiguousarray(gradient).reshape(-1)
             for j in range(flat.shape[0]):
                 flat_trial[j] = gamma[i] * flat_d[j] + alpha[i] * flat_gradient[j]
             if beta[i] != 0.0:
-                _, back = evaluate(previous, A, b)
+                _, back = evaluate(previous.copy(), A, b)
+                if not _fits(back, x):
+                    return -1
                 flat_back = np.ascontiguousarray(back).reshape(-1)
                 for j in range(flat.shape[0]):
                     flat_trial[j] -= beta[i] * flat_back[j]

@@ -369,3 +369,36 @@ def test_batches_that_compiled_functions_cannot_take(batch, kind, message):
     with pytest.raises(kind, match=message):
         learner.observe(batch)
     assert learner.t == 1
+
+
+@pytest.mark.parametrize("wrong", ["short", "long", "flat", "turned"])
+def test_compiled_gradients_of_another_shape_are_refused(wrong):
+    """Nothing is read beyond a gradient, and the learner stays as it was."""
+    numba = pytest.importorskip("numba")
+    shape = {"short": (3, 2), "long": (3, 5), "flat": (12,), "turned": (4, 3)}[wrong]
+    filler = np.zeros(shape)
+
+    @numba.njit
+    def function(w, X, y):
+        return 0.5, filler
+
+    learner = fw.ORGFW(fw.problem_from_function(function, (3, 4)), fw.RowL1Ball((3, 4), 1.0))
+    with pytest.raises(ValueError, match=r"gradient.* of shape \(3, 4\)"):
+        learner.observe((np.ones((2, 2)), np.zeros(2, int)))
+    assert learner.t == 1
+    assert not learner.play().any()
+
+
+def test_compiled_functions_cannot_spoil_the_decision():
+    numba = pytest.importorskip("numba")
+
+    @numba.njit
+    def greedy(w, X, y):
+        w[0] = 7.0
+        return 1.0, np.ones(3)
+
+    if not numba.config.DISABLE_JIT:
+        ball = fw.L1Ball(3, 1.0)
+        learner = fw.ORGFW(fw.problem_from_function(greedy, 3), ball)
+        result = learner.run([(np.ones((2, 2)), np.zeros(2, int))] * 3)
+        assert ball.contains(result.decision)

@@ -375,3 +375,19 @@ def test_the_folder_for_caches_belongs_to_the_user(monkeypatch, tmp_path, platfo
     folder = _fetch.cache_folder()
     assert folder.name == "fastfw"
     assert tmp_path in folder.parents
+
+
+def test_dense_arrays_larger_than_the_memory_are_refused(tmp_path):
+    pytest.importorskip("sklearn")
+    path = tmp_path / "wide.svm"
+    path.write_text("1 2000000000:1\n2 1:1\n" * 200)
+    with pytest.raises(MemoryError, match=r"wide\.svm: 400 x 2000000000 numbers do not fit"):
+        datasets.load(path)
+
+
+def test_labels_that_are_no_numbers_are_refused(tmp_path):
+    pytest.importorskip("sklearn")
+    path = tmp_path / "odd.svm"
+    path.write_text("nan 1:1\n2 1:1\n")
+    with pytest.raises(ValueError, match=r"odd\.svm: has a label that is NaN"):
+        datasets.load(path)

@@ -250,6 +250,8 @@ def reproduce(
     names = [data] if isinstance(data, str | os.PathLike) else list(data)
     if not names:
         raise ValueError("data: name at least one data set")
+    if len({os.fspath(name) for name in names}) < len(names):
+        raise ValueError("data: name each data set once")
     if titles is not None and len(titles) != len(names):
         raise ValueError(f"titles: {len(titles)} given for {len(names)} data sets; one each")
     count = _checks.positive_int((3 if quick else 6) if trials is None else trials, "trials")

@@ -39,6 +39,7 @@ class FusedFunction:
 
         move = function.simplex_move if type(set) is Simplex else function.l1_move
         self._loop = function.momentum_rounds(problem.function, problem.takes_pairs, move)
+        self._problem = problem
         self._radius = float(set.radius)
         self._coefficients = coefficients
         self.x = start.copy()
@@ -55,6 +56,9 @@ class FusedFunction:
             *rows, starts, *coefficients, self._radius,
             self.x, self.previous, self.estimate, np.empty_like(self.x), self.sum, losses,
         )  # fmt: skip
+        if done < 0:
+            self._problem.loss_and_gradient(self.x, (rows.X[rows.rows], rows.y[rows.rows]))
+            raise ValueError(f"the function must return gradients of shape {self.x.shape}")
         return done, losses[: done + 1]
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
