@@ -35,17 +35,6 @@ def simplex_move(g, radius, eta, x):
         x[c, least] += x.dtype.type(eta * radius)
 
 
-@kernel()
-def _fits(gradient, x):
-    """Whether a gradient has the shape of x, which has one axis or two."""
-    last = x.ndim - 1
-    return (
-        gradient.ndim == x.ndim
-        and gradient.size == x.size
-        and gradient.shape[gradient.ndim - 1] == x.shape[last]
-    )
-
-
 @lru_cache(maxsize=64)
 def momentum_rounds(function, pairs, move):
     """Return the compiled loop for one function: (x, X, y), or (x, X) without `pairs`.
@@ -59,6 +48,15 @@ def momentum_rounds(function, pairs, move):
         @kernel(cache=False)
         def evaluate(x, A, b):
             return function(x, A)
+
+    @kernel(cache=False)
+    def fits(gradient, x):
+        """Whether a gradient has the shape of x, which has one axis or two."""
+        return (
+            gradient.ndim == x.ndim
+            and gradient.size == x.size
+            and gradient.shape[gradient.ndim - 1] == x.shape[x.ndim - 1]
+        )
 
     @kernel(cache=False)
     def rounds(
@@ -80,14 +78,14 @@ def momentum_rounds(function, pairs, move):
             losses[i] = loss
             if not np.isfinite(loss):
                 return i
-            if not _fits(gradient, x):
+            if not fits(gradient, x):
                 return -1
             flat_gradient = np.ascontiguousarray(gradient).reshape(-1)
             for j in range(flat.shape[0]):
                 flat_trial[j] = gamma[i] * flat_d[j] + alpha[i] * flat_gradient[j]
             if beta[i] != 0.0:
                 _, back = evaluate(previous.copy(), A, b)
-                if not _fits(back, x):
+                if not fits(back, x):
                     return -1
                 flat_back = np.ascontiguousarray(back).reshape(-1)
                 for j in range(flat.shape[0]):

@@ -129,6 +129,8 @@ def test_an_interrupt_ends_every_process_with_one_line(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # a job that a script started in the background ignores the signal from the outset
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     end = time.monotonic() + 60
     while not list(tmp_path.glob("fastfw-warmup-*")) and time.monotonic() < end:
