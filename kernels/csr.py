@@ -15,12 +15,11 @@ from ._jit import REASSOCIATE, kernel
 from ._rows import row_products, row_updates
 from .l1 import LARGEST_LAZY_STEP, SMALLEST_SCALE, fold
 from .logistic import DENSE_PREVIOUS, LONGEST_BLOCK, NO_PREVIOUS, ONE_VERTEX_BACK
+from .loops import LAST_STEP, SCALE, WEIGHT
 from .softmax import log_loss, residual, softmax
 
 #: Entries of the scalar state of a run, after those of `loops`.
-SCALE, WEIGHT, LAST_STEP = 0, 1, 2
 ESTIMATE_SCALE, LARGEST = 4, 5
-N_SCALARS = 6
 
 #: Features searched together for the largest entries of the estimate.
 SEARCHED = 256

@@ -17,7 +17,6 @@ from .storm import estimate
 
 #: Entries of the scalar state of a run.
 SCALE, WEIGHT, LAST_STEP, PARITY = 0, 1, 2, 3
-N_SCALARS = 4
 
 
 @kernel()

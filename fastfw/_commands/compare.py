@@ -8,6 +8,9 @@ from fastfw._commands.options import (
     OFFLINE,
     Help,
     UsageError,
+    add_root,
+    add_seed,
+    add_setting,
     folder_name,
     method_names,
     one_of,
@@ -58,13 +61,7 @@ def add_parser(commands: Any) -> None:
         help="fashion-mnist-4k (embedded), mnist, fashion-mnist, cifar10, digits, or the path of "
         "an .npz file with X and y",
     )
-    option(
-        "--root",
-        metavar="DIR",
-        type=folder_name,
-        help="folder of the data sets, in place of FASTFW_DATA",
-        default=None,
-    )
+    add_root(option)
     option(
         "--problem",
         metavar="|".join(PROBLEMS),
@@ -87,13 +84,7 @@ def add_parser(commands: Any) -> None:
         default=None,
         help="where methods start on the network (default: random)",
     )
-    option(
-        "--setting",
-        metavar="|".join(SETTINGS),
-        type=one_of(SETTINGS),
-        default="stochastic",
-        help="batches drawn at random with replacement, or rows sorted by label, block by block",
-    )
+    add_setting(option)
     option(
         "--methods",
         metavar="A,B,C",
@@ -109,7 +100,7 @@ def add_parser(commands: Any) -> None:
         help=f"l1 norm that each row of the decision may have ({fit})",
     )
     option("--trials", metavar="N", type=whole(1), default=6, help="runs of each method")
-    option("--seed", metavar="SEED", type=whole(0), default=0, help="seed of the first trial")
+    add_seed(option)
     option(
         "--dtype",
         metavar="|".join(DTYPES),

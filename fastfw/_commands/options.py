@@ -4,15 +4,18 @@ import argparse
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from fastfw.experiments.methods import closest, find_methods
+from fastfw.experiments.methods import SETTINGS, closest, find_methods
 
 __all__ = [
     "OFFLINE",
     "Help",
     "Parser",
     "UsageError",
+    "add_root",
+    "add_seed",
+    "add_setting",
     "folder_name",
     "method_names",
     "one_of",
@@ -127,3 +130,33 @@ def schedule(text: str) -> tuple[float, float]:
             f"{text!r} given, C,E wanted with C above 0 and E at least 0, such as 1,2/3"
         )
     return c, e
+
+
+# Options that commands share. `option` is a parser's add_argument.
+
+
+def add_root(option: Callable[..., Any]) -> None:
+    """Add the folder of the data sets."""
+    option(
+        "--root",
+        metavar="DIR",
+        type=folder_name,
+        default=None,
+        help="folder of the data sets, in place of FASTFW_DATA",
+    )
+
+
+def add_setting(option: Callable[..., Any]) -> None:
+    """Add how batches arrive."""
+    option(
+        "--setting",
+        metavar="|".join(SETTINGS),
+        type=one_of(SETTINGS),
+        default="stochastic",
+        help="batches drawn at random with replacement, or rows sorted by label, block by block",
+    )
+
+
+def add_seed(option: Callable[..., Any]) -> None:
+    """Add the seed of the first trial."""
+    option("--seed", metavar="SEED", type=whole(0), default=0, help="seed of the first trial")

@@ -4,7 +4,16 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from fastfw._commands.options import Help, UsageError, folder_name, one_of, positive, whole
+from fastfw._commands.options import (
+    Help,
+    UsageError,
+    add_root,
+    add_seed,
+    folder_name,
+    one_of,
+    positive,
+    whole,
+)
 from fastfw._commands.output import progress_bar, say, take_folder, unusable_input, write
 from fastfw.experiments._files import remove_empty
 
@@ -47,13 +56,7 @@ def add_parser(commands: Any) -> None:
         default=None,
         help="what pictures call them, one title for each data set",
     )
-    option(
-        "--root",
-        metavar="DIR",
-        type=folder_name,
-        default=None,
-        help="folder of the data sets, in place of FASTFW_DATA",
-    )
+    add_root(option)
     option("--quick", action="store_true", help="fewer rounds and trials: a minute or two")
     option(
         "--trials",
@@ -62,7 +65,7 @@ def add_parser(commands: Any) -> None:
         default=None,
         help="runs of each method (default: 6; with --quick 3)",
     )
-    option("--seed", metavar="SEED", type=whole(0), default=0, help="seed of the first trial")
+    add_seed(option)
     for name, metavar, what in (
         ("--rounds", "T", "rounds, also those of ORGFW against time"),
         ("--batch-size", "B", "rows in a batch"),

@@ -8,6 +8,9 @@ from fastfw._commands.options import (
     OFFLINE,
     Help,
     UsageError,
+    add_root,
+    add_seed,
+    add_setting,
     folder_name,
     method_names,
     one_of,
@@ -17,7 +20,7 @@ from fastfw._commands.options import (
 )
 from fastfw._commands.output import progress_bar, say, take_folder, unusable_input, write
 from fastfw.experiments._files import remove_empty
-from fastfw.experiments.methods import METHODS, SETTINGS
+from fastfw.experiments.methods import METHODS
 
 __all__ = ["add_parser", "run"]
 
@@ -60,20 +63,8 @@ def add_parser(commands: Any) -> None:
         default="fashion-mnist-4k",
         help="a data set, as for compare",
     )
-    option(
-        "--root",
-        metavar="DIR",
-        type=folder_name,
-        default=None,
-        help="folder of the data sets, in place of FASTFW_DATA",
-    )
-    option(
-        "--setting",
-        metavar="|".join(SETTINGS),
-        type=one_of(SETTINGS),
-        default="stochastic",
-        help="batches drawn at random with replacement, or rows sorted by label, block by block",
-    )
+    add_root(option)
+    add_setting(option)
     option(
         "--step",
         metavar="C,E",
@@ -94,7 +85,7 @@ def add_parser(commands: Any) -> None:
     option("--batch-size", metavar="B", type=whole(1), help=f"rows in a batch ({fit})")
     option("--radius", metavar="R", type=positive, help=f"l1 norm that each row may have ({fit})")
     option("--trials", metavar="N", type=whole(1), default=3, help="runs of each combination")
-    option("--seed", metavar="SEED", type=whole(0), default=0, help="seed of the first trial")
+    add_seed(option)
     option(
         "--criterion",
         metavar="|".join(CRITERIA),
