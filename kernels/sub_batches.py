@@ -10,7 +10,7 @@ from ._tiles import GROUP, WIDEST
 from .counter import NOISE, draw_rows, key
 from .l1 import LARGEST_LAZY_STEP, SMALLEST_SCALE
 from .meta import answer, blocks
-from .products import backward, forward, padded
+from .products import PAIRED, backward, forward, padded
 from .softmax import softmax
 from .sparse import few, sparse_forward, support
 
@@ -37,7 +37,7 @@ def _sweep(A, block, R, low, keep, D, S, row, tops, group, nothing):
                 D[c, j] *= keep
             for i in range(last):
                 group[c, i] = R[c, low + i]
-        backward(A, block[:last], group, D, nothing, False)
+        backward(A, block[:last], group, D, nothing, PAIRED)
         keep = D.dtype.type(1.0)
     for c in range(n_classes):
         for b in range(tops.shape[1]):

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import fastfw as fw
+from fastfw._threads import with_helpers
+from fastfw.kernels._jit import kernel
+from fastfw.kernels._shared import claim, peek, publish, rest
 from learner_cases import ENGINES, METHODS, make, make_data, make_stream
 from sizes import sized
 
@@ -123,6 +126,71 @@ def test_learners_after_a_fork():
     assert pickle.loads(content) == wanted
     # and the parent goes on
     assert learner.run([(X, y)] * 3).losses.tobytes() == wanted[1]
+
+
+# --- words that threads share ---------------------------------------------------------------------
+
+
+@kernel(cache=False)
+def take(taken, opened, out):
+    """Wait until opened, then take numbers until all are taken; count how often each is."""
+    turns = 0
+    while peek(opened, 0) == 0:
+        turns = rest(turns)
+    k = claim(taken, 0)
+    while k < out.shape[0]:
+        out[k] += 1
+        k = claim(taken, 0)
+
+
+def test_no_number_is_claimed_twice():
+    taken, opened = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    out = np.zeros(sized(200_000, 2_000), np.int64)
+    takers = [threading.Thread(target=take, args=(taken, opened, out)) for _ in range(THREADS)]
+    for taker in takers:
+        taker.start()
+    set_word(opened)
+    for taker in takers:
+        taker.join()
+    np.testing.assert_array_equal(out, 1)
+    assert taken[0] == out.size + THREADS
+
+
+@kernel(cache=False)
+def set_word(opened):
+    publish(opened, 0, 1)
+
+
+def test_helpers_that_come_too_late_are_not_waited_for():
+    begun, busy = threading.Event(), threading.Event()
+
+    def occupied():
+        begun.set()
+        busy.wait()
+
+    def lead():
+        begun.wait()
+        # the only helper of that pool is busy: another that asks for one goes on without
+        assert with_helpers(lambda: "alone", lambda: helped.append(True), 1) == "alone"
+        busy.set()
+        return "led"
+
+    helped = []
+    assert with_helpers(lead, occupied, 1) == "led"
+    assert not helped
+
+
+def test_an_error_of_the_leader_ends_the_helpers():
+    over = threading.Event()
+
+    def lead():
+        try:
+            raise KeyboardInterrupt
+        finally:
+            over.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        with_helpers(lead, over.wait, 2)
 
 
 # --- threads that share a batch -------------------------------------------------------------------
