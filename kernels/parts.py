@@ -15,12 +15,9 @@ and the parts that are done.
 from __future__ import annotations
 
 from ._jit import kernel
-from ._shared import claim, peek, publish, rest
+from ._shared import NOT_YET, OVER, claim, edge, peek, publish, rest
 from ._tiles import GROUP
 from .logistic import LONGEST_BLOCK, recursive_gradient
-
-#: What helpers see in place of the open round's number, counted from 1: none yet, none any more.
-NOT_YET, OVER = 0, -1
 
 #: Entries of the numbers: the iterate's scale, what undoes the last step's shrinking, where the
 #: previous point comes from, which of two arrays takes the first part's sum; then the lists.
@@ -32,12 +29,6 @@ def moves(team):
     """What the last step added to each row: space in the numbers that a team shares."""
     n_classes = team[0].shape[1]
     return team[1][LISTS : LISTS + n_classes]
-
-
-@kernel()
-def _edge(n, parts, k):
-    """Where part k of n rows begins: parts are whole groups of rows but for the last."""
-    return min(n, (n + GROUP - 1) // GROUP * k // parts * GROUP)
 
 
 @kernel()
@@ -55,7 +46,7 @@ def _take_parts(A, y, rows, starts, t, alpha, beta, u, sums, previous, index, te
     parts = min(losses.shape[0], (n + GROUP - 1) // GROUP)
     k = claim(words, 1 + t)
     while k < parts:
-        first, last = _edge(n, parts, k), _edge(n, parts, k + 1)
+        first, last = edge(n, parts, k, GROUP), edge(n, parts, k + 1, GROUP)
         G = others[k - 1] if k > 0 else sums[int(numbers[SCRATCH])]
         losses[k] = recursive_gradient(
             A, y, rows[low + first : low + last], u, numbers[SCALE], int(numbers[MODE]), previous,

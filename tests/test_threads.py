@@ -249,6 +249,27 @@ def test_threads_share_the_past(method, monkeypatch):
     assert parts[-1] == 2
 
 
+@pytest.mark.parametrize("method", [fw.MORGFW, fw.MetaFrankWolfe])
+@pytest.mark.parametrize("n_classes", [3, 13])
+@pytest.mark.parametrize("size", [3, 6, None])
+def test_threads_share_classes(method, n_classes, size):
+    """Every class is worked on alone, so that the decisions are the same to the bit."""
+    rng = np.random.default_rng(8)
+    X, y = rng.standard_normal((60, 70)), rng.integers(0, n_classes, 60)
+    problem = fw.SoftmaxRegression(70, n_classes)
+    ball = fw.RowL1Ball(problem.shape, 2.0)
+    stream = fw.iid_stream(X, y, batch_size=23, rounds=4, seed=2)
+    inner = 100 if size == 6 else 7  # more residuals than are found together
+    options = {"rounds": 4, "inner_steps": inner, "sub_batch_size": size}
+    one, *others = (
+        method(problem, ball, **options, threads=threads).run(stream, checkpoints=range(1, 6))
+        for threads in (1, 2, 5)
+    )
+    for other in others:
+        np.testing.assert_array_equal(other.decisions, one.decisions)
+        np.testing.assert_allclose(other.losses, one.losses, rtol=1e-14)
+
+
 def test_threads_are_saved(tmp_path):
     _, learner, stream = shared(fw.ORGFW, 3)
     learner.save(tmp_path / "learner.npz")

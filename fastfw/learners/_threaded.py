@@ -41,13 +41,13 @@ def shared_rounds(
     with np.errstate(over="ignore", invalid="ignore"):  # only NumPy warns, without the JIT
         if threads == 1:
             return lead(team)
-        from fastfw.kernels import parts
+        from fastfw.kernels import _shared, parts
 
         def leading() -> int:
             try:
                 return lead(team)
             finally:
-                team[2][0] = parts.OVER
+                team[2][0] = _shared.OVER
 
         def assist() -> None:
             with np.errstate(over="ignore", invalid="ignore"):
