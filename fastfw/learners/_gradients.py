@@ -144,7 +144,7 @@ class NetworkGradient(PastGradient):
         self.end = np.array([*[d] * m, *ends])
         self.G, self.tail = np.zeros((m, d)), np.zeros(engine.tails.shape[1])
         self.scratch = np.zeros_like(engine.u)
-        self._parts = self._sums = np.empty(0)
+        self._parts = self._sums = np.empty((0, 0, 0))
 
     def newest(self, engine: LazyEngine, rows: Rows, batch: IndexArray, weight: float) -> Any:
         """As `PastGradient.newest`; the outputs of the first layer are kept."""

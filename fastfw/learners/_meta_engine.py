@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
 from fastfw._layout import padded, unpadded
-from fastfw._threads import with_helpers
+from fastfw.learners._threaded import in_team
 from fastfw.problems import Rows
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class FusedMeta:
 
     def _sub_batches(self, t: int, rows: Rows, batch: IndexArray) -> float:
         """Algorithm 2, lines 7-15, with sub-batches."""
-        from fastfw.kernels import _shared, sub_batches
+        from fastfw.kernels import sub_batches
         from fastfw.kernels._tiles import GROUP
 
         size: Any = self._learner.sub_batch_size
@@ -156,22 +156,16 @@ class FusedMeta:
         u, D = self._space
 
         def lead() -> float:
-            try:
-                loss: float = sub_batches.sub_batch_round(
-                    *given, weight, self._learner._recursive, self._start, self._eta, self._rho,
-                    self.sums, *noise, self.index, self.value, u, D, P, *answers, team,
-                )  # fmt: skip
-                return loss
-            finally:
-                words[0] = _shared.OVER
+            loss: float = sub_batches.sub_batch_round(
+                *given, weight, self._learner._recursive, self._start, self._eta, self._rho,
+                self.sums, *noise, self.index, self.value, u, D, P, *answers, team,
+            )  # fmt: skip
+            return loss
 
         def assist() -> None:
-            with np.errstate(over="ignore", invalid="ignore"):
-                sub_batches.help_round(
-                    *given, self._rho, self.sums, *noise, D, P, *answers, team
-                )  # fmt: skip
+            sub_batches.help_round(*given, self._rho, self.sums, *noise, D, P, *answers, team)
 
-        return lead() if threads == 1 else float(with_helpers(lead, assist, threads - 1))
+        return float(in_team(lead, assist, words, threads))
 
     def _whole_batch(self, t: int, rows: Rows, batch: IndexArray) -> float:
         """Algorithm 2, lines 7-15, with whole batches: one matrix product for many inner steps."""

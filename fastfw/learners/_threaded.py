@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from fastfw._checks import FloatArray
 from fastfw._threads import with_helpers
 from fastfw.problems import Rows
 
-__all__ = ["make_team", "shared_rounds"]
+__all__ = ["in_team", "make_team", "shared_rounds"]
 
 
 def make_team(threads: int, rounds: int, u: FloatArray) -> tuple[npt.NDArray[Any], ...]:
@@ -31,26 +32,54 @@ def shared_rounds(
     alpha: npt.NDArray[np.float64],
     beta: npt.NDArray[np.float64],
     u: FloatArray,
-    *state: npt.NDArray[Any],
+    sums: FloatArray,
+    previous: FloatArray,
+    index: npt.NDArray[np.intp],
 ) -> int:
     """Return what ``lead(team)`` returns, the rounds done, with threads - 1 helpers.
 
     The arguments after `threads` are those of ``kernels.parts.help_rounds``.
     """
     team = make_team(threads, starts.size - 1, u)
-    with np.errstate(over="ignore", invalid="ignore"):  # only NumPy warns, without the JIT
-        if threads == 1:
-            return lead(team)
-        from fastfw.kernels import _shared, parts
 
-        def leading() -> int:
-            try:
-                return lead(team)
-            finally:
-                team[2][0] = _shared.OVER
+    def assist() -> None:
+        from fastfw.kernels import parts
 
-        def assist() -> None:
+        parts.help_rounds(
+            *rows, starts, alpha, beta, u, sums, previous, index, team
+        )  # fmt: skip
+
+    done: int = in_team(partial(lead, team), assist, team[2], threads)
+    return done
+
+
+def in_team(
+    lead: Callable[[], Any],
+    assist: Callable[[], None],
+    words: npt.NDArray[np.int64],
+    threads: int,
+) -> Any:
+    """Return what `lead` returns, with threads - 1 helpers that do `assist` until words[0] says so.
+
+    Nothing overflows loudly, as without the JIT it would.
+    """
+    if threads == 1:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return lead()
+    from fastfw.kernels._shared import NOT_YET, OVER
+
+    def leading() -> Any:
+        try:
             with np.errstate(over="ignore", invalid="ignore"):
-                parts.help_rounds(*rows, starts, alpha, beta, u, *state, team)
+                return lead()
+        finally:
+            words[0] = OVER
 
-        return int(with_helpers(leading, assist, threads - 1))
+    def assisting() -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            assist()
+
+    words[0] = OVER
+    assisting()  # is over at once, and compiled
+    words[0] = NOT_YET
+    return with_helpers(leading, assisting, threads - 1)
