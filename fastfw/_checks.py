@@ -22,15 +22,18 @@ from fastfw._csr import csr_features, is_sparse
 __all__ = [
     "FloatArray",
     "IndexArray",
+    "as_array",
     "batch_parts",
     "features",
     "fewer_classes_than_rows",
     "float_dtype",
     "fraction",
     "labels",
+    "locked",
     "non_negative_float",
     "positive_float",
     "positive_int",
+    "real_array",
     "sealed",
     "seed",
 ]
@@ -109,10 +112,8 @@ def features(
     if sparse and is_sparse(X):
         csr: FloatArray = csr_features(X, name=name, n_features=n_features, dtype=target)
         return csr
-    given = _as_array(X, name)
+    given = real_array(X, name)
     kind = given.dtype.kind
-    if kind not in "fiub":
-        raise TypeError(_not_numbers(given, name, X))
     if given.ndim != 2:
         hint = f"; a single sample is {name}[np.newaxis, :]" if given.ndim == 1 else ""
         raise ValueError(
@@ -194,7 +195,7 @@ def labels(
         ...
     ValueError: y[2] is 3; with 3 classes, labels must be 0, ..., 2
     """
-    given = _as_array(y, name)
+    given = as_array(y, name)
     if given.size == 0:
         raise ValueError(f"{name} is empty: at least one label is needed")
     if given.dtype.kind not in "iub":
@@ -231,6 +232,43 @@ def labels(
     return canonical
 
 
+def as_array(value: object, name: str) -> npt.NDArray[Any]:
+    """Return anything array-like as a plain ndarray; masks must not vanish silently."""
+    if type(value) is np.ndarray:
+        return value
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array; fill it in first, with {name}.filled(...)")
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} cannot be read as a NumPy array: {error}") from None
+
+
+def real_array(value: object, name: str) -> npt.NDArray[Any]:
+    """Return anything array-like as an array of real numbers, of any shape and dtype that is one.
+
+    Raises
+    ------
+    TypeError
+        If it holds complex numbers, strings or objects, or is a sparse matrix or a masked array.
+    ValueError
+        If it cannot be read as an array.
+
+    Examples
+    --------
+    >>> real_array([1, 2], "x")
+    array([1, 2])
+    >>> real_array([1j], "x")
+    Traceback (most recent call last):
+        ...
+    TypeError: x must hold real numbers, but its dtype is complex128; use x.real
+    """
+    array = as_array(value, name)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(_not_numbers(array, name, value))
+    return array
+
+
 def sealed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a view of an array of one's own that NumPy refuses to make writable again.
 
@@ -240,6 +278,23 @@ def sealed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     base = array if array.base is None else array.copy()
     base.flags.writeable = False
     return base.view()
+
+
+def locked(thing: Any) -> Any:
+    """Return an array as a read-only view, and a batch with its arrays so; all else as it is.
+
+    For what is handed to code that is not ours: writing to it fails instead of changing the data.
+    """
+    if isinstance(thing, np.ndarray):
+        view = thing.view()
+        view.flags.writeable = False
+        return view
+    if isinstance(thing, tuple | list) and any(isinstance(part, np.ndarray) for part in thing):
+        parts = map(locked, thing)
+        if hasattr(thing, "_make"):  # a named tuple
+            return thing._make(parts)
+        return list(parts) if isinstance(thing, list) else tuple(parts)
+    return thing
 
 
 def fewer_classes_than_rows(y: IndexArray, name: str = "y") -> None:
@@ -441,18 +496,6 @@ def seed(value: object, name: str = "seed") -> int | tuple[int, ...]:
             raise ValueError(f"{name} must not be an empty sequence; give an integer >= 0")
         return parts
     return positive_int(value, name, minimum=0)
-
-
-def _as_array(value: object, name: str) -> npt.NDArray[Any]:
-    """View anything array-like as a plain ndarray; masks must not vanish silently."""
-    if type(value) is np.ndarray:
-        return value
-    if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"{name} is a masked array; fill it in first, with {name}.filled(...)")
-    try:
-        return np.asarray(value)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} cannot be read as a NumPy array: {error}") from None
 
 
 def _canonical(given: npt.NDArray[Any], target: np.dtype[Any]) -> npt.NDArray[Any]:
