@@ -82,7 +82,7 @@ def test_methods_are_compared_at_the_time_that_all_have_reached():
     assert np.isnan(slow.at(3.0, "test_accuracies")).all()
     row = format_network_table(result).splitlines()[-3]
     # 1 - 3.5 and 3 - 5: mean -2.25, standard error 0.25
-    assert row.split() == ["fast", "2.0000", "-2.2500", "0.2500", "0.200", "nan"]
+    assert row.split() == ["fast", "2.0000", "-2.2500", "0.2500", "0.200", "-"]
 
 
 def test_trials_are_plain_runs():
