@@ -22,6 +22,7 @@ import numpy.typing as npt
 from fastfw import _checks
 from fastfw.datasets import Split, load
 from fastfw.experiments._store import Arrays, TrialStore, fingerprint
+from fastfw.experiments._text import counted
 from fastfw.experiments.comparison import Comparator
 from fastfw.experiments.methods import closest
 from fastfw.streams import Dataset
@@ -254,7 +255,9 @@ def reproduce(
     if len({os.fspath(name) for name in names}) < len(names):
         raise ValueError("data: name each data set once")
     if titles is not None and len(titles) != len(names):
-        raise ValueError(f"titles: {len(titles)} given for {len(names)} data sets; one each")
+        raise ValueError(
+            f"titles: {len(titles)} given for {counted(len(names), 'data set')}; one each"
+        )
     count = _checks.positive_int((3 if quick else 6) if trials is None else trials, "trials")
     first = _checks.positive_int(seed, "seed", minimum=0)
     for value, argument in ((rounds, "rounds"), (batch_size, "batch_size")):

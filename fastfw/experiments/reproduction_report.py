@@ -90,7 +90,6 @@ def write_numbers(result: Reproduction, path: str | os.PathLike[str]) -> None:
         writer = csv.writer(handle, lineterminator="\n")
         writer.writerow(COLUMNS)
         for part in result.parts:
-            bounded = part.comparator is not None
             for panel, curves in part.panels.items():
                 for curve in curves:
                     for trial, columns in enumerate(
@@ -104,7 +103,7 @@ def write_numbers(result: Reproduction, path: str | os.PathLike[str]) -> None:
                     ):
                         writer.writerows(
                             (part.data, panel, curve.method, trial, t, *point[:2])
-                            + ((point[2],) if bounded and panel != "cost" else ("",))
+                            + ((point[2],) if _bounded(part, panel) else ("",))
                             for t, point in zip(
                                 curve.rounds.tolist(), zip(*columns, strict=True), strict=True
                             )
@@ -130,7 +129,7 @@ def write_summary(result: Reproduction, path: str | os.PathLike[str]) -> None:
                             int(curve.rounds[-1]),
                             float(curve.final.mean()),
                             number_or_nothing(standard_error(curve.final)),
-                            "" if best is None else float(curve.upper[:, -1].mean()),
+                            float(curve.upper[:, -1].mean()) if _bounded(part, panel) else "",
                             float(curve.seconds[:, -1].mean()),
                             curve.work,
                             curve.oracle_calls,
@@ -139,6 +138,11 @@ def write_summary(result: Reproduction, path: str | os.PathLike[str]) -> None:
                             part.constants[curve.method],
                         )
                     )
+
+
+def _bounded(part: Part, panel: str) -> bool:
+    """Tell whether values depend on what the comparator's certificate leaves open."""
+    return part.comparator is not None and panel != "cost"
 
 
 def write_claims(result: Reproduction, path: Path) -> None:
