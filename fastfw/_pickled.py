@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
 from fastfw._images import CIFAR_PIXELS, class_numbers, stretched
-from fastfw._unpickle import ArrayOfBytes, Refused, shown, unpickle
+from fastfw._messages import shown
+from fastfw._unpickle import ArrayOfBytes, Refused, unpickle
 
 __all__ = ["read_cifar_pickles"]
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import codecs
 import pickle
-import reprlib
 import struct
 from collections.abc import Callable
 from typing import IO, Any
+
+from fastfw._messages import shown
 
 __all__ = ["ArrayOfBytes", "Refused", "unpickle"]
 
@@ -295,12 +296,6 @@ class _Machine:
         """Read a number in decimal form, or a truth value of the oldest kind."""
         text = self.line()
         return text == b"01" if text in (b"00", b"01") else int(text)
-
-
-def shown(value: object, limit: int = 80) -> str:
-    """Return a value for a message: short, and without control codes, whatever it is."""
-    text = ascii(value if isinstance(value, str) else reprlib.repr(value))[1:-1]
-    return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
 def _push(read: Callable[[_Machine], object]) -> Callable[[_Machine], None]:

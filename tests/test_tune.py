@@ -16,22 +16,9 @@ from stopping import stop_while_writing
 SIZES = {"rounds": 5, "batch_size": 4, "radius": 2.0, "trials": 2, "seed": 7}
 STEPS, MOMENTA = [(1.0, 1.0), (0.5, 0.5), (0.01, 1.0)], [(1.0, 2 / 3), (1.0, 1.0)]
 
-ARGUMENTS = [
-    "--rounds",
-    "5",
-    "--batch-size",
-    "4",
-    "--radius",
-    "2",
-    "--trials",
-    "2",
-    "--seed",
-    "7",
-    "--step",
-    "1,1",
-    "1/2,1/2",
-]
-ARGUMENTS += ["--step", "0.01,1", "--momentum", "1,2/3", "1,1"]  # values are added to those before
+ARGUMENTS = ["--rounds", "5", "--batch-size", "4", "--radius", "2", "--trials", "2", "--seed", "7"]
+ARGUMENTS += ["--step", "1,1", "1/2,1/2", "--momentum", "1,2/3", "1,1"]
+ARGUMENTS += ["--step", "0.01,1"]  # a third one
 
 
 @pytest.fixture(scope="module")
