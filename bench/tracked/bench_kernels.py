@@ -530,8 +530,8 @@ class Draws:
     def time_mini_batches(self):
         anchored.draw_batches(np.uint64(1), 1, 1000, self.whole, self.starts, self.rows)
 
-    def track_error(self):
-        """Distance of distributions: uniform and gaussian noise, rows (Kolmogorov-Smirnov)."""
+    def track_distance(self):
+        """From the distributions of uniform and gaussian noise and of rows (Kolmogorov-Smirnov)."""
         from scipy import stats
 
         self.time_gaussian()
@@ -542,7 +542,7 @@ class Draws:
         rows = stats.kstest((self.rows + 0.5) / 1000, "uniform").statistic
         return float(max(gaussian, uniform, rows))
 
-    track_error.unit = "largest distance"
+    track_distance.unit = "largest distance"
 
 
 class Decoded:

@@ -44,6 +44,8 @@ SHAPES = {
 DTYPES = ("float64", "float32")
 #: Hidden units of networks, and the radius of their balls.
 HIDDEN, HIDDEN_RADIUS = 10, 10.0
+#: Nodes in a row of the grid whose paths are a feasible set.
+SIDE = 30
 #: Base learners of MORGFW and of MetaFrankWolfe.
 INNER_STEPS = {"MORGFW": 100, "MetaFrankWolfe": 1000}
 #: What differences are never reported to be smaller than: as good as equal.
@@ -130,8 +132,9 @@ def network_and_balls(shape):
     return problem, problem.l1_balls(HIDDEN_RADIUS, HIDDEN_RADIUS)
 
 
-def grid(side=30):
+def grid():
     """Paths through a grid of nodes, to the right and down."""
+    side = SIDE
     edges = [(side * i + j, side * i + j + 1) for i in range(side) for j in range(side - 1)]
     edges += [(side * i + j, side * (i + 1) + j) for i in range(side - 1) for j in range(side)]
     return fw.FlowPolytope(edges, 0, side * side - 1)
