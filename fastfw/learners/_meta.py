@@ -13,6 +13,7 @@ from fastfw._checks import FloatArray, IndexArray, batch_parts, positive_int
 from fastfw.base_learners import FTPL, BaseLearner, Turn
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import Engine, on_row_l1_ball
+from fastfw.learners._oracles import slope
 from fastfw.sets import Vertex
 from fastfw.streams import Batch, Dataset
 
@@ -175,8 +176,8 @@ class MetaLearner(OnlineLearner):
     def _gradient(self, x: FloatArray, batch: Any, picked: IndexArray | None) -> FloatArray:
         """Gradient of the batch at x, or its estimate from a sub-batch."""
         if picked is None:
-            return np.asarray(self.problem.gradient(x, batch))
-        gradient = np.asarray(self.problem.gradient(x, _part(batch, picked)))
+            return slope(self.problem, x, batch)
+        gradient = slope(self.problem, x, _part(batch, picked))
         if getattr(self.problem, "reduction", "mean") == "sum":
             return gradient * (_batch_size(batch) / picked.size)
         return gradient

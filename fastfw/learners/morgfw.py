@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from fastfw.base_learners import BaseLearner
 from fastfw.learners._meta import MetaLearner
+from fastfw.learners._oracles import loss_at
 from fastfw.schedules import power_schedule
 
 __all__ = ["MORGFW"]
@@ -119,7 +120,7 @@ class MORGFW(MetaLearner):
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
         """Algorithm 2, lines 7-16; lines 2-6 were done when the round before ended."""
         inner = state["inner"]
-        loss = float(self.problem.loss(state["x"], batch))  # line 7
+        loss = loss_at(self.problem, state["x"], batch)  # line 7
         d, directions = inner[0], []
         for k in range(1, len(inner)):  # line 8
             picked = self._picked(t, k, batch)  # line 9
