@@ -321,7 +321,7 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
                     )
         known = None if first else self.classes_
         if classes is not None:
-            given = np.unique(np.asarray(classes))
+            given = _estimator.distinct(classes)
             if known is not None and not np.array_equal(known, given):
                 raise ValueError(f"classes are {given}, but in the first call they were {known}")
             known = given

@@ -473,7 +473,7 @@ def test_cycles_are_refused():
         (lambda: fw.LInfBall((), 1.0), ValueError, "shape is empty"),
         (lambda: fw.L2Ball(2.5, 1.0), TypeError, "shape must be an integer or a tuple"),
         (lambda: fw.L2Ball(3, -1.0), ValueError, "radius"),
-        (lambda: fw.GroupL1Ball([], 1.0), ValueError, "groups is empty"),
+        (lambda: fw.GroupL1Ball([], 1.0), ValueError, "groups must name the group of every entry"),
         (lambda: fw.GroupL1Ball([0.0, np.nan], 1.0), ValueError, "groups holds NaN"),
         (
             lambda: fw.KSparsePolytope(3, 4),

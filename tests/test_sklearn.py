@@ -438,6 +438,24 @@ def test_partial_fit_does_not_balance(iris):
 
 
 @pytest.mark.parametrize(
+    ("classes", "kind", "message"),
+    [
+        ([None, "setosa"], TypeError, "classes must be labels of one kind"),
+        ([[0, 1], [2, 3]], ValueError, "classes must be a list of labels"),
+        ([0.0, np.nan], ValueError, "classes must be a list of labels, without NaN"),
+        ("setosa", ValueError, "classes must be a list of labels"),
+        (["setosa"], ValueError, "classes must be at least two"),
+        ([0, 1, 2], ValueError, "the label 'setosa', which is not among the classes"),
+    ],
+)
+def test_classes_that_cannot_be_used(classes, kind, message, iris):
+    model = few_rounds()
+    with pytest.raises(kind, match=message):
+        model.partial_fit(*iris, classes=classes)
+    assert not hasattr(model, "n_features_in_")
+
+
+@pytest.mark.parametrize(
     "change", [{"radius": 3.0}, {"fit_intercept": False}, {"method": "osfw"}, {"step": 0.5}]
 )
 def test_what_the_learner_is_made_of_cannot_be_changed_later(change, iris):
