@@ -32,6 +32,7 @@ class MetaLearner(OnlineLearner):
     """Algorithm 2 up to its estimator; see `MORGFW` for the parameters."""
 
     _needs_finite = True
+    _threaded = True
     #: Whether the estimator is the recursive one (MORGFW) or an average (Meta-Frank-Wolfe).
     _recursive: ClassVar[bool]
 
@@ -49,6 +50,7 @@ class MetaLearner(OnlineLearner):
         seed: int | tuple[int, ...],
         engine: str,
         dtype: npt.DTypeLike | None,
+        threads: int | None,
     ) -> None:
         self._horizon = None if rounds is None else positive_int(rounds, "rounds")
         self._inner = None if inner_steps is None else positive_int(inner_steps, "inner_steps")
@@ -69,6 +71,7 @@ class MetaLearner(OnlineLearner):
             seed=seed,
             engine=engine,
             dtype=dtype,
+            threads=threads,
         )
         self._base.check(set)
         self._bits = base_learners.seed_bits(self._seed)
@@ -209,6 +212,7 @@ class MetaLearner(OnlineLearner):
 
     def _options(self) -> dict[str, Any]:
         return {
+            **super()._options(),
             "rounds": self._horizon,
             "inner_steps": self._inner,
             "base": base_learners.to_json(self._base),

@@ -27,7 +27,7 @@ class MetaFrankWolfe(MetaLearner):
 
     Parameters
     ----------
-    problem, set, rounds, base, start, seed, engine, dtype
+    problem, set, rounds, base, start, seed, engine, dtype, threads
         As in `MORGFW`.
     inner_steps : int, optional
         K, by default T^{3/2} rounded up.
@@ -74,6 +74,7 @@ class MetaFrankWolfe(MetaLearner):
         seed: int | tuple[int, ...] = 0,
         engine: str = "fused",
         dtype: npt.DTypeLike | None = None,
+        threads: int | None = None,
     ) -> None:
         super().__init__(
             problem,
@@ -90,6 +91,7 @@ class MetaFrankWolfe(MetaLearner):
             seed=seed,
             engine=engine,
             dtype=dtype,
+            threads=threads,
         )
 
     @staticmethod

@@ -48,6 +48,10 @@ class MORGFW(MetaLearner):
         every k. Without it every inner step takes the whole batch, where d^(k) is the exact
         gradient at x^(k).
 
+    threads : int, optional
+        As in `ORGFW`: they share the batch and, with sub-batches, the classes of every inner step.
+        A matrix product of whole batches takes the threads of NumPy's BLAS.
+
     Notes
     -----
     Per round 2 b K gradients of single samples (K per sample with whole batches) and K calls of the
@@ -88,6 +92,7 @@ class MORGFW(MetaLearner):
         seed: int | tuple[int, ...] = 0,
         engine: str = "fused",
         dtype: npt.DTypeLike | None = None,
+        threads: int | None = None,
     ) -> None:
         theory = power_schedule(1.0, 1.0)
         super().__init__(
@@ -105,6 +110,7 @@ class MORGFW(MetaLearner):
             seed=seed,
             engine=engine,
             dtype=dtype,
+            threads=threads,
         )
 
     @staticmethod
