@@ -427,12 +427,12 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     @contextmanager
     def _unless_refused(self) -> Iterator[None]:
         """Put everything back as it was if what is done raises."""
-        before = dict(vars(self))
+        before = dict(self.__dict__)
         try:
             yield
         except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
 
     def _made_of(self) -> dict[str, Any]:

@@ -108,5 +108,5 @@ def test_groups_and_nodes_that_cannot_be_told_apart(call, kind, message):
 def test_a_file_of_another_kind_is_not_said_to_be_safe_to_run(tmp_path):
     path = tmp_path / "learner"
     path.write_text("print('hello')")
-    with pytest.raises(ValueError, match="is not an .npz archive$"):
+    with pytest.raises(ValueError, match=r"is not an \.npz archive$"):
         fw.ORGFW.load(path)

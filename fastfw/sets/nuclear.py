@@ -182,9 +182,8 @@ class NuclearNormBall(ConvexSet):
         a dense decomposition is made, in O(m n min(m, n)).
         """
         g = self._direction(direction)
-        if start is not None and not (
-            isinstance(start, RankOneVertex) and start.shape == self._shape
-        ):
+        begin: Any = start
+        if start is not None and (type(begin) is not RankOneVertex or begin.shape != self._shape):
             raise TypeError(
                 f"start must be a vertex of this set, such as lmo returns, but it is {shown(start)}"
             )
