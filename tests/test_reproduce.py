@@ -479,18 +479,15 @@ def test_an_interrupted_command_says_what_is_kept(blobs, tmp_path, capsys, monke
 
 @pytest.mark.usefixtures("no_pictures")
 @pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_command_that_gets_a_signal_says_how_to_go_on(blobs, tmp_path, number):
+def test_a_command_that_is_terminated_says_how_to_go_on(blobs, tmp_path):
     arguments = ["reproduce", "figure3", "--data", blobs, "--out", str(tmp_path), *ARGUMENTS]
-    done = stop_while_writing(5, number, arguments)
-    assert done.returncode == 128 + number
+    done = stop_while_writing(5, signal.SIGTERM, arguments)
+    assert done.returncode == 128 + signal.SIGTERM
     assert done.stdout == ""
-    first, *rest = done.stderr.splitlines()
-    assert first == (
+    assert done.stderr == (
         f"fastfw: 4 finished trials are kept in {tmp_path / 'trials'}; the same command goes on "
-        "from there"
+        "from there\n"
     )
-    assert rest == (["fastfw: interrupted"] if number == signal.SIGINT else [])
     assert [path.suffix for path in (tmp_path / "trials").iterdir()] == [".npz"] * 4
     assert count_done("figure3", blobs, tmp_path, **SIZES) == (4, 10)
 
