@@ -442,14 +442,15 @@ def test_claims_of_several_figures_share_a_file(tmp_path):
 
 def test_the_command_prints_claims_and_names_its_files(whole, blobs, tmp_path, capsys):
     out = tmp_path / "new" / "results"
-    titles = ["--titles", "My blobs"]
+    titles = ["--titles", "My $blobs_^\x1b[31m"]  # neither mathematics nor colour
     assert (
         main(["reproduce", "figure2", "--data", blobs, "--out", str(out), *titles, *ARGUMENTS]) == 0
     )
     printed, err = capsys.readouterr()
     assert err == ""
     assert printed.startswith("## Figure 2")
-    assert "**My blobs** (15 x 5, 3 classes)" in printed
+    assert r"**My $blobs_^\x1b[31m** (15 x 5, 3 classes)" in printed
+    assert "\x1b" not in printed + (out / "claims.md").read_text()
     for name in ("figure2.png", "figure2.csv", "figure2-summary.csv", "claims.md"):
         assert str(out / name) in printed.splitlines()[-1]
         assert (out / name).is_file()
