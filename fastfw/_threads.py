@@ -7,13 +7,13 @@ entered, calls from several Python threads share the workers, and a forked proce
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from fastfw._checks import positive_int
 
-__all__ = ["VARIABLE", "cuts", "in_threads", "number_of_threads"]
+__all__ = ["VARIABLE", "number_of_threads", "share", "with_helpers"]
 
 #: The environment variable that says how many threads learners use by default.
 VARIABLE = "FASTFW_NUM_THREADS"
@@ -41,29 +41,39 @@ def number_of_threads(threads: int | None) -> int:
     return int(given)
 
 
-def cuts(n: int, threads: int, unit: int) -> list[int]:
-    """Return 0, ..., n: where rows are cut into at most so many parts of whole units, but the last.
+def with_helpers(lead: Callable[[], Any], assist: Callable[[], None], helpers: int) -> Any:
+    """Return what `lead` returns, while up to so many threads run `assist`, which ends by itself.
 
-    >>> cuts(22, 3, 4), cuts(3, 2, 4)
-    ([0, 8, 16, 22], [0, 3])
+    Helpers that have not begun when `lead` is done are no longer needed.
     """
-    units = -(-n // unit)
-    parts = min(threads, units)
-    return [min(n, units * k // parts * unit) for k in range(parts)] + [n]
-
-
-def in_threads(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Return what jobs return, in their order; the first of them is done by the caller."""
-    if len(jobs) == 1:
-        return [jobs[0]()]
-    workers = len(jobs) - 1
-    pool = _pools.get(workers)
+    pool = _pools.get(helpers)
     if pool is None:
-        pool = _pools.setdefault(workers, ThreadPoolExecutor(workers, "fastfw"))
-    others = [pool.submit(job) for job in jobs[1:]]
+        pool = _pools.setdefault(helpers, ThreadPoolExecutor(helpers, "fastfw"))
+    others = [pool.submit(assist) for _ in range(helpers)]
     try:
-        first = jobs[0]()
+        return lead()
     finally:
         # nothing of a round may still be running when an interrupt is handled
-        found = [other.result() for other in others]
-    return [first, *found]
+        for other in others:
+            if not other.cancel():
+                other.result()
+
+
+def share(work: Callable[[int], None], parts: int) -> None:
+    """Call ``work(0)``, ..., ``work(parts - 1)``, each once, in as many threads.
+
+    >>> done = []
+    >>> share(done.append, 3)
+    >>> sorted(done)
+    [0, 1, 2]
+    """
+    numbers = iter(range(parts))
+
+    def take() -> None:
+        for k in numbers:
+            work(k)
+
+    if parts == 1:
+        take()
+    else:
+        with_helpers(take, take, parts - 1)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ._jit import REASSOCIATE, kernel
 from .logistic import block_length
-from .products import backward, forward
+from .products import PAIRED, backward, forward
 from .softmax import log_loss, residual, softmax
 
 #: Samples whose gradients are added up before the sum moves to float64.
@@ -108,7 +108,7 @@ def newest_gradient(A, y, rows, u, s, weight, logits, partial, G):
         softmax(Z, P, m, total)
         loss += log_loss(Z, y, block, n, m, total)
         residual(P, total, y, block, n, weight, Z, False)
-        backward(A, block, Z, partial, ahead, False)
+        backward(A, block, Z, partial, ahead, PAIRED)
         pending += n
         if pending >= SAMPLES_PER_SUM:
             collect(partial, G)

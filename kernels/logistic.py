@@ -16,8 +16,9 @@ from .products import backward, forward, forward_alone, padded
 from .softmax import log_loss, residual, softmax
 from .sparse import few, sparse_forward, support
 
-#: Where the logits at the previous point come from.
-NO_PREVIOUS, ONE_VERTEX_BACK, DENSE_PREVIOUS = 0, 1, 2
+#: Where the logits at the previous point come from. Typed: as literals each would compile a kernel
+#: of its own.
+NO_PREVIOUS, ONE_VERTEX_BACK, DENSE_PREVIOUS = np.intp(0), np.intp(1), np.intp(2)
 
 #: A block of samples is cut to about this many bytes, and to so many samples at the most.
 BLOCK_BYTES = 196608

@@ -22,7 +22,7 @@ from .logistic import (
     ONE_VERTEX_BACK,
     block_length,
 )
-from .products import backward, forward, padded
+from .products import PAIRED, backward, forward, padded
 from .softmax import exp_shifted, log_loss, residual, softmax
 from .storm import estimate
 
@@ -207,7 +207,7 @@ def recursive_gradient(
             softmax(Z2, P, largest, total)
             residual(P, total, y, block, n, -beta, Z2, False)
             backpropagate(Z2, H, tail_previous, code, e, D, gradient)
-        backward(A, block, D, G, ahead, False)
+        backward(A, block, D, G, ahead, PAIRED)
     return loss
 
 

@@ -19,6 +19,9 @@ from .network import backpropagate, n_outputs, upper
 from .products import backward, padded
 from .softmax import log_loss, residual, softmax
 
+#: Whether outputs are computed and not moved. Typed, as a literal would have `_add` compiled twice.
+_ANEW = np.bool_(True)
+
 
 @kernel()
 def _collect_tail(partial, gradient):
@@ -40,7 +43,7 @@ def newest_gradient(A, y, rows, u, s, tail, code, weight, outputs, partial, G, g
         gradient[i] = 0.0
     nothing = np.empty(0, np.intp), np.empty(0, np.float64)
     return _add(
-        A, y, rows, nothing[1], weight, outputs, 1.0, nothing[0], nothing[1], True, u, s, tail,
+        A, y, rows, nothing[1], weight, outputs, 1.0, nothing[0], nothing[1], _ANEW, u, s, tail,
         code, partial, G, gradient,
     )  # fmt: skip
 

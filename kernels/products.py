@@ -13,8 +13,17 @@ Rows of U and G may be longer than those of A: what lies beyond is not touched.
 
 from __future__ import annotations
 
+import numpy as np
+
 from ._jit import kernel
 from ._tiles import GROUP, WIDEST, backward_tile, forward_tile
+
+#: Whether a backward product has no forward product to go with. Typed, as literals would have it
+#: compiled twice.
+PAIRED = np.bool_(False)
+
+#: Rows of each group ahead that a forward product fetches, likewise.
+_HALF, _ALL = np.intp(GROUP // 2), np.intp(GROUP)
 
 #: Features per span: 5 rows of U or G this long fill about one first-level cache.
 SPAN = 1024
@@ -99,13 +108,13 @@ def forward(A, rows, U, Z, ahead):
 
     On the way the first half of the rows `ahead` is fetched, `backward` fetches the other.
     """
-    _forward(A, rows, U, Z, ahead, 2)
+    _forward(A, rows, U, Z, ahead, _HALF)
 
 
 @kernel()
 def forward_alone(A, rows, U, Z, ahead):
     """As `forward` where no backward product goes with it: all of the rows ahead are fetched."""
-    _forward(A, rows, U, Z, ahead, GROUP)
+    _forward(A, rows, U, Z, ahead, _ALL)
 
 
 @kernel()
@@ -113,7 +122,7 @@ def backward(A, rows, R, G, ahead, alone):
     """G += R[:, k] A[rows[k]] summed over k; R is zero in the padded columns.
 
     Rows ahead are fetched on the way: all of them where no forward product goes with this one
-    (`alone`), else the half that `forward` leaves.
+    (`alone`), else the half that `forward` leaves (`PAIRED`).
     """
     first = 0 if alone else 2
     n = rows.shape[0]

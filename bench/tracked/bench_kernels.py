@@ -1,119 +1,481 @@
-"""Single kernels; products work on rows of data larger than the caches."""
+"""Single kernels, each with its difference from plain NumPy.
+
+Rounds in compiled code (`loops`, `threaded`, `sub_batches`, `anchored`, `regularised`,
+`network_regularised`, `function`) are those of bench_learners.py, `paths` is in bench_problems.py.
+"""
 
 import numpy as np
 
-from fastfw.kernels import ftpl, history, l1, logistic, meta, products, softmax, storm
+from fastfw._codes import codes
+from fastfw._csr import csr_parts
+from fastfw._layout import padded
+from fastfw.kernels import (
+    anchored,
+    counter,
+    csr,
+    ftpl,
+    history,
+    l1,
+    logistic,
+    meta,
+    network,
+    network_past,
+    points,
+    products,
+    softmax,
+    sparse,
+    storm,
+    whole_batch,
+)
 
 from . import work
+from .work import reference, reference_network
 
 
-class Kernels:
-    """Arrays of one round of ORGFW; every kernel is called once, so that it is compiled."""
+class Batches:
+    """Features, and batches one after the other, as in a run: none is still in the caches."""
 
-    params = (["mnist", "cifar10"], list(work.DTYPES))
-    param_names = ("shape", "dtype")
-    timeout = 300
+    timeout = 600
+    params = (list(work.DTYPES),)
+    param_names = ("dtype",)
+    shape = "mnist"
 
-    def setup(self, shape, dtype):
-        data = work.data(shape, dtype)
-        n, d, n_classes, batch_size, self.radius = work.SHAPES[shape]
-        rng = np.random.default_rng(1)
-        self.A, self.y = data.X, data.y
-        # One batch after the other, as in a run: no batch is still in the caches.
-        self.batches = rng.permutation(n)[: n // batch_size * batch_size].reshape(-1, batch_size)
-        self.turn = 0
+    def prepare(self, features, shape=None):
+        self.sizes = work.SHAPES[shape or self.shape]
+        self.data = work.data(shape or self.shape, features)
+        self.dtype = self.data.dtype.name
+        self.y = self.data.y
+        codes = self.data.codes
+        self.A = self.data.X if codes is None else codes.coded(self.data.dtype)
+        self.rng = np.random.default_rng(1)
+        n, size = len(self.data), self.sizes.batch_size
+        order = self.rng.permutation(n)[: n // size * size].reshape(-1, size)
+        self.batches = [work.row_numbers(rows) for rows in order]
         self.nothing = self.batches[0][:0]
-        self.u = (rng.standard_normal((n_classes, d)) / d).astype(dtype)
-        self.d = rng.standard_normal((n_classes, d)).astype(dtype)
-        self.g = np.zeros_like(self.u)
-        width = products.padded(batch_size)
-        self.Z = np.zeros((n_classes, width), dtype)
-        self.P = np.zeros_like(self.Z)
-        self.R = rng.standard_normal((n_classes, width)).astype(dtype)
-        self.m, self.total = np.zeros(width, dtype), np.zeros(width, dtype)
-        self.index, self.value = np.zeros(n_classes, np.intp), np.zeros(n_classes)
-        self.moved = np.full(n_classes, 0.01)
-        for name in dir(self):
-            if name.startswith("time_"):
-                getattr(self, name)(shape, dtype)
+        self.turn = 0
 
     def rows(self):
         """Row numbers of the next batch."""
         self.turn = (self.turn + 1) % len(self.batches)
         return self.batches[self.turn]
 
+    def gathered(self, rows):
+        """Features as NumPy takes them, in float64, and labels."""
+        return np.asarray(self.data.X[rows], np.float64), self.y[rows]
+
+    def parameters(self, scale=1.0):
+        """Numbers of the shape of the parameters, as kernels take them."""
+        d = self.sizes.d
+        return padded(scale * self.rng.standard_normal((self.sizes.n_classes, d)), self.data.dtype)
+
+
+class Products(Batches):
+    params = (["mnist", "cifar10"], list(work.DTYPES))
+    param_names = ("shape", "dtype")
+
+    def setup(self, shape, dtype):
+        self.prepare(dtype, shape)
+        n_classes, width = self.sizes.n_classes, products.padded(self.sizes.batch_size)
+        self.u = self.parameters(1.0 / self.sizes.d)
+        self.g = np.zeros_like(self.u)
+        self.Z = np.zeros((n_classes, width), dtype)
+        self.R = self.rng.standard_normal((n_classes, width)).astype(dtype)
+        self.R[:, self.sizes.batch_size :] = 0.0
+        work.warm(self, shape, dtype)
+
     def time_forward(self, shape, dtype):
         products.forward(self.A, self.rows(), self.u, self.Z, self.nothing)
-
-    def track_error_of_products(self, shape, dtype):
-        """The largest difference of both products from NumPy's."""
-        rows = self.rows()
-        products.forward(self.A, rows, self.u, self.Z, self.nothing)
-        self.R[:, len(rows) :] = 0.0
-        self.g[:] = 0.0
-        products.backward(self.A, rows, self.R, self.g, self.nothing, True)
-        B = np.asarray(self.A)[rows].astype(np.float64)
-        Z, G = self.u @ B.T, self.R[:, : len(rows)] @ B
-        errors = (
-            np.abs(self.Z[:, : len(rows)] - Z).max(),
-            np.abs(self.g - G).max() / np.abs(G).max(),
-        )
-        return float(max(errors))
-
-    track_error_of_products.unit = "largest entry"
-
-    def track_error_of_lmo(self, shape, dtype):
-        """Rows whose largest entry is not found."""
-        l1.lmo(self.d, self.radius, self.index, self.value)
-        return int(np.count_nonzero(self.index != np.abs(self.d).argmax(axis=1)))
-
-    track_error_of_lmo.unit = "rows"
 
     def time_backward(self, shape, dtype):
         products.backward(self.A, self.rows(), self.R, self.g, self.nothing, True)
 
-    def time_softmax(self, shape, dtype):
-        softmax.softmax(self.Z, self.P, self.m, self.total)
+    def track_error(self, shape, dtype):
+        rows, d = self.rows(), self.sizes.d
+        B, _ = self.gathered(rows)
+        products.forward(self.A, rows, self.u, self.Z, self.nothing)
+        self.g[:] = 0.0
+        products.backward(self.A, rows, self.R, self.g, self.nothing, True)
+        return max(
+            work.difference(self.Z[:, : len(rows)], self.u[:, :d] @ B.T, dtype),
+            work.difference(self.g[:, :d], self.R[:, : len(rows)] @ B, dtype),
+        )
 
-    def time_recursive_gradient(self, shape, dtype):
+
+class FewNonzeros(Batches):
+    """Points with 20 nonzero entries in a row, as iterates have in their first rounds."""
+
+    def setup(self, dtype):
+        self.prepare(dtype)
+        n_classes, d = self.sizes.n_classes, self.sizes.d
+        self.u = np.zeros((n_classes, d), dtype)
+        for row in self.u:
+            row[self.rng.permutation(d)[:20]] = self.rng.standard_normal(min(20, d))
+        self.places = np.empty((n_classes, d + 1), np.uintp)
+        self.counts = np.empty(n_classes, np.intp)
+        self.Z = np.empty((n_classes, products.padded(self.sizes.batch_size)), dtype)
+        work.warm(self, dtype)
+
+    def time_sparse_forward(self, dtype):
+        sparse.support(self.u, self.sizes.d, self.places, self.counts)
+        sparse.sparse_forward(self.A, self.rows(), self.u, self.places, self.counts, self.Z)
+
+    def time_batch_loss(self, dtype):
+        points.batch_loss(self.A, self.y, self.rows(), self.u)
+
+    def track_error(self, dtype):
+        self.time_sparse_forward(dtype)
+        rows = self.batches[self.turn]
+        B, y = self.gathered(rows)
+        return max(
+            work.difference(self.Z[:, : len(rows)], self.u @ B.T, dtype),
+            work.difference(
+                points.batch_loss(self.A, self.y, rows, self.u),
+                reference.loss(self.u.astype(np.float64), B, y, "sum"),
+                dtype,
+            ),
+        )
+
+
+class Logistic(Batches):
+    """Loss and gradient of a batch, at a dense point, of floats and of bytes."""
+
+    params = (["float64", "float32", "uint8 float64", "uint8 float32"],)
+    param_names = ("features",)
+
+    def setup(self, features):
+        self.prepare(features)
+        self.u = self.parameters(0.1)
+        self.g = np.zeros_like(self.u)
+        self.index = self.rng.integers(self.sizes.d, size=self.sizes.n_classes)
+        self.moved = np.full(self.sizes.n_classes, 0.01)
+        self.losses = np.empty(self.sizes.batch_size)
+        work.warm(self, features)
+
+    def time_recursive_gradient(self, features):
+        """∇f(x) - 0.9 ∇f(x'), x' one vertex back."""
         logistic.recursive_gradient(
-            *(self.A, self.y, self.rows(), self.u, 1.0, logistic.ONE_VERTEX_BACK, self.d),
+            *(self.A, self.y, self.rows(), self.u, 1.0, logistic.ONE_VERTEX_BACK, self.u),
             *(self.index, self.moved, 1.01, 1.0, 0.9, self.g, self.nothing),
         )
 
-    def time_estimate_and_vertex(self, shape, dtype):
-        storm.estimate(self.d, self.g, 0.9, 0.1, self.radius, self.index, self.value)
+    def time_sample_losses(self, features):
+        logistic.sample_losses(self.A, self.y, self.rows(), self.u, 1.0, self.losses)
 
-    def time_lmo(self, shape, dtype):
-        l1.lmo(self.d, self.radius, self.index, self.value)
+    def track_error(self, features):
+        self.time_recursive_gradient(features)
+        B, y = self.gathered(self.batches[self.turn])
+        x = self.u[:, : self.sizes.d].astype(np.float64)
+        before = x.copy()
+        before[np.arange(len(x)), self.index] -= self.moved
+        gradient = reference.gradient(x, B, y, "sum")
+        gradient -= 0.9 * reference.gradient(1.01 * before, B, y, "sum")
+        found = self.g[:, : self.sizes.d]
+        self.time_sample_losses(features)
+        B, y = self.gathered(self.batches[self.turn])
+        return max(
+            work.difference(found, gradient, self.dtype),
+            work.difference(self.losses.sum(), reference.loss(x, B, y, "sum"), self.dtype),
+        )
 
 
-class Perturbed:
-    """Noise and answers of follow the perturbed leader, for twenty base learners.
+class Softmax:
+    """Probabilities and residuals of 64 samples, a block."""
+
+    timeout = 600
+    params = (list(work.DTYPES),)
+    param_names = ("dtype",)
+
+    def setup(self, dtype):
+        rng = np.random.default_rng(1)
+        self.Z = rng.standard_normal((10, 64)).astype(dtype)
+        self.P, self.R = np.empty_like(self.Z), np.empty_like(self.Z)
+        self.m, self.total = np.empty(64, dtype), np.empty(64, dtype)
+        self.y, self.rows = rng.integers(10, size=64), work.row_numbers(np.arange(64))
+        self.y.flags.writeable = False
+        work.warm(self, dtype)
+
+    def time_softmax(self, dtype):
+        softmax.softmax(self.Z, self.P, self.m, self.total)
+
+    def time_softmax_and_residual(self, dtype):
+        softmax.softmax(self.Z, self.P, self.m, self.total)
+        softmax.residual(self.P, self.total, self.y, self.rows, 64, 1.0, self.R, False)
+
+    def track_error(self, dtype):
+        self.time_softmax_and_residual(dtype)
+        wanted = reference.softmax(self.Z.T.astype(np.float64))
+        wanted[self.rows, self.y] -= 1.0
+        return work.difference(self.R, wanted.T, dtype)
+
+
+class Vertices(Batches):
+    """The row-l1 ball: oracle, estimate with oracle, step."""
+
+    def setup(self, dtype):
+        self.prepare(dtype)
+        n_classes = self.sizes.n_classes
+        self.d, self.g = self.parameters(), self.parameters()
+        self.u = self.parameters(1.0 / self.sizes.d)
+        self.total, self.previous = np.zeros_like(self.u), np.zeros_like(self.u)
+        self.index, self.value = np.zeros(n_classes, np.intp), np.zeros(n_classes)
+        work.warm(self, dtype)
+
+    def time_lmo(self, dtype):
+        l1.lmo(self.d, self.sizes.radius, self.index, self.value)
+
+    def time_estimate(self, dtype):
+        storm.estimate(self.d, self.g, 0.9, 0.1, self.sizes.radius, self.index, self.value)
+
+    def time_step(self, dtype):
+        l1.step(self.u, self.total, self.previous, 0.5, 0.0, self.index, self.value, 0.01)
+
+    def track_error(self, dtype):
+        radius, d = self.sizes.radius, self.sizes.d
+        l1.lmo(self.d, radius, self.index, self.value)
+        wanted = reference.lmo_parts(self.d[:, :d], radius)
+        errors = [
+            work.difference(found, parts, dtype)
+            for found, parts in zip((self.index, self.value), wanted, strict=True)
+        ]
+        mixed = (0.9 * self.d + 0.1 * self.g.astype(np.float64))[:, :d]
+        self.time_estimate(dtype)
+        errors.append(work.difference(self.g[:, :d], mixed, dtype))
+        moved = 0.99 * 0.5 * self.u[:, :d].astype(np.float64)
+        moved[np.arange(len(moved)), self.index] += 0.01 * self.value
+        scale, _ = l1.step(
+            self.u, self.total, self.previous, 0.5, 0.0, self.index, self.value, 0.01
+        )
+        return max(*errors, work.difference(scale * self.u[:, :d], moved, dtype))
+
+
+class Csr(Batches):
+    """Sparse rows: loss and gradient at a dense point, and the oracle over 100,000 features."""
+
+    shape = "wide"
+
+    def setup(self, dtype):
+        self.prepare(f"csr {dtype}")
+        self.parts = csr_parts(self.data.X)
+        self.x = np.ascontiguousarray(self.parameters()[:, : self.sizes.d].T)
+        self.g = np.zeros_like(self.x)
+        n_classes = self.sizes.n_classes
+        self.index, self.value = np.zeros(n_classes, np.intp), np.zeros(n_classes)
+        work.warm(self, dtype)
+
+    def time_loss_and_gradient(self, dtype):
+        csr.loss_and_gradient(*self.parts, self.y, self.rows(), self.x, self.g)
+
+    def time_lmo(self, dtype):
+        csr.lmo(self.x, self.sizes.radius, self.index, self.value)
+
+    def track_error(self, dtype):
+        rows = self.rows()
+        x, B = self.x.T.astype(np.float64), self.data.X[rows].astype(np.float64)
+        self.g[:] = 0.0
+        loss = csr.loss_and_gradient(*self.parts, self.y, rows, self.x, self.g)
+        wanted = reference.loss_and_gradient(x, B, self.y[rows], "sum")
+        csr.lmo(self.x, self.sizes.radius, self.index, self.value)
+        return max(
+            work.difference(loss, wanted[0], dtype),
+            work.difference(self.g.T, wanted[1], dtype),
+            work.difference(self.index, reference.lmo_parts(x, 1.0)[0], dtype),
+        )
+
+
+class History(Batches):
+    """What OFW and OAW do with six batches of the past."""
+
+    def setup(self, dtype):
+        self.prepare(dtype)
+        n_classes, d, size = self.sizes.n_classes, self.sizes.d, self.sizes.batch_size
+        self.count = 6 * size
+        self.past = work.row_numbers(np.sort(self.rng.permutation(len(self.data))[: self.count]))
+        self.weights = np.full(self.count, 1.0 / size)
+        self.u = self.parameters(0.1)
+        self.kept = np.zeros((self.count, n_classes), dtype)
+        self.new = np.zeros((size, n_classes), dtype)
+        self.scratch, self.G = np.zeros_like(self.u), np.zeros((n_classes, d))
+        self.index = self.rng.integers(d, size=n_classes)
+        self.shift = np.full(n_classes, 0.01)
+        self.vertices = self.rng.integers(-d, d, size=(50, n_classes))
+        self.slopes = np.empty(50)
+        work.warm(self, dtype)
+
+    def add(self, again):
+        """Gradient of the past, from logits that are computed anew or moved."""
+        history.add_past_gradient(
+            *(self.A, self.y, self.past, self.weights, self.kept, 0.99, self.index, self.shift),
+            *(again, self.u, 1.0, self.scratch, self.G),
+        )
+
+    def time_past_gradient(self, dtype):
+        self.add(False)
+
+    def time_past_gradient_with_forward_product(self, dtype):
+        self.add(True)
+
+    def time_newest_gradient(self, dtype):
+        history.newest_gradient(
+            *(self.A, self.y, self.rows(), self.u, 1.0, 1.0 / self.sizes.batch_size, self.new),
+            *(self.scratch, self.G),
+        )
+
+    def time_slopes_of_50_vertices(self, dtype):
+        history.slopes(self.G, self.vertices, self.sizes.radius, self.slopes)
+
+    def track_error(self, dtype):
+        x = self.u[:, : self.sizes.d].astype(np.float64)
+        A, y = self.gathered(self.past)
+        self.G[:] = 0.0
+        self.add(True)
+        wanted = self.count / self.sizes.batch_size * reference.gradient(x, A, y)
+        errors = [work.difference(self.G, wanted, dtype)]
+        self.G[:] = 0.0
+        self.add(False)  # as after a step towards the vertex: the newest decision
+        x *= 0.99
+        x[np.arange(len(x)), self.index] += self.shift
+        wanted = self.count / self.sizes.batch_size * reference.gradient(x, A, y)
+        errors.append(work.difference(self.G, wanted, dtype))
+        self.time_slopes_of_50_vertices(dtype)
+        vertices = np.zeros((len(self.slopes), *self.G.shape))
+        for vertex, own in zip(vertices, self.vertices, strict=True):
+            for c, code in enumerate(own):
+                vertex[c, code if code >= 0 else -1 - code] = 1.0 if code >= 0 else -1.0
+        slopes = self.sizes.radius * np.tensordot(vertices, self.G, 2)
+        return max(*errors, work.difference(self.slopes, slopes, dtype))
+
+
+class Network(Batches):
+    """The network with one hidden layer: gradient of a batch, gradient of six of the past."""
+
+    def setup(self, dtype):
+        self.prepare(dtype)
+        d, n_classes, m = self.sizes.d, self.sizes.n_classes, work.HIDDEN
+        self.u = padded(0.1 * self.rng.standard_normal((m, d)), dtype)
+        self.tail = self.rng.standard_normal(m + n_classes * m + n_classes).astype(dtype)
+        self.G, self.gradient = np.zeros_like(self.u), np.zeros_like(self.tail)
+        self.past = work.row_numbers(np.sort(np.concatenate(self.batches[:6])))
+        self.weights = np.full(len(self.past), 1.0 / self.sizes.batch_size)
+        self.kept = np.zeros((len(self.past), m), dtype)
+        self.index, self.shift = self.rng.integers(d, size=m), np.full(m, 0.01)
+        self.scratch, self.sums = np.zeros_like(self.u), np.zeros((m, d))
+        self.sums_of_tail = np.zeros(len(self.tail))
+        work.warm(self, dtype)
+
+    def time_loss_and_gradient(self, dtype):
+        network.loss_and_gradient(
+            self.A, self.y, self.rows(), self.u, self.tail, network.SIGMOID, self.G, self.gradient
+        )
+
+    def add(self, again):
+        """Gradients of the past, from outputs that are computed anew or moved."""
+        network_past.add_past_gradient(
+            *(self.A, self.y, self.past, self.weights, self.kept, 0.99, self.index, self.shift),
+            *(again, self.u, 1.0, self.tail, network.SIGMOID, self.scratch, self.sums),
+            self.sums_of_tail,
+        )
+
+    def time_past_gradient(self, dtype):
+        self.add(False)
+
+    def wanted(self, W1, rows):
+        """Sum of gradients by the chain rule."""
+        m, n_classes = work.HIDDEN, self.sizes.n_classes
+        shape = reference_network.Shape(self.sizes.d, m, n_classes)
+        x = np.concatenate([W1.ravel(), self.tail.astype(np.float64)])
+        A, y = self.gathered(rows)
+        return reference_network.loss_and_gradient(x, A, y, "sum", shape=shape)[1]
+
+    def track_error(self, dtype):
+        d = self.sizes.d
+        self.time_loss_and_gradient(dtype)
+        W1 = self.u[:, :d].astype(np.float64)
+        found = np.concatenate([self.G[:, :d].ravel(), self.gradient])
+        errors = [work.difference(found, self.wanted(W1, self.batches[self.turn]), dtype)]
+        self.add(True)
+        self.sums[:], self.sums_of_tail[:] = 0.0, 0.0
+        self.add(False)
+        W1 *= 0.99
+        W1[np.arange(len(W1)), self.index] += self.shift
+        found = self.sizes.batch_size * np.concatenate([self.sums.ravel(), self.sums_of_tail])
+        return max(*errors, work.difference(found, self.wanted(W1, self.past), dtype))
+
+
+class WholeBatch(Batches):
+    """Algorithm 2 with whole batches: pieces of a round of 20 inner steps."""
+
+    steps = 20
+
+    def setup(self, dtype):
+        self.prepare(dtype)
+        n_classes, d, n = self.sizes.n_classes, self.sizes.d, self.sizes.batch_size
+        self.At = np.empty((d, n), dtype)
+        self.time_gather_transposed(dtype)
+        self.labels = np.ascontiguousarray(self.y[self.batches[self.turn]])
+        self.eta = 1.0 / np.arange(2.0, self.steps + 2.0)
+        self.index = self.rng.integers(d, size=(self.steps, n_classes))
+        self.value = np.full((self.steps, n_classes), self.sizes.radius)
+        self.Z = np.zeros((n_classes, n), dtype)
+        self.R = np.zeros((self.steps, n_classes - 1, n), dtype)
+        self.G = np.zeros((self.steps, n_classes - 1, d), dtype)
+        self.S = np.zeros((self.steps, n_classes, d), dtype)
+        work.warm(self, dtype)
+
+    def time_gather_transposed(self, dtype):
+        whole_batch.gather_transposed(self.A, self.rows(), self.At)
+
+    def time_residuals(self, dtype):
+        whole_batch.whole_batch_residuals(
+            *(self.At, self.labels, 1.0, True, self.eta, self.eta, self.index, self.value),
+            *(self.Z, 0, self.R),
+        )
+
+    def time_add_and_answer(self, dtype):
+        whole_batch.add_and_answer(
+            *(self.G, self.S, 0, 10.0, ftpl.UNIFORM, np.uint64(1), 1, self.sizes.radius, True),
+            *(self.index.copy(), self.value.copy()),
+        )
+
+    def track_error(self, dtype):
+        self.time_gather_transposed(dtype)
+        A, _ = self.gathered(self.batches[self.turn])
+        self.labels = y = np.ascontiguousarray(self.y[self.batches[self.turn]])
+        self.Z[:] = 0.0
+        self.time_residuals(dtype)
+        x = np.zeros((self.sizes.n_classes, self.sizes.d))
+        errors = [work.difference(self.At, A.T, dtype)]
+        for k in range(self.steps):
+            wanted = reference.gradient(x, A, y, "sum")[:-1]
+            errors.append(work.difference(self.R[k].astype(np.float64) @ A, wanted, dtype))
+            x *= 1.0 - self.eta[k]
+            x[np.arange(len(x)), self.index[k]] += self.eta[k] * self.value[k]
+        return max(errors)
+
+
+class Leaders:
+    """Answers of follow the perturbed leader, for twenty base learners.
 
     At first all sums are zero and every entry could win; grown sums decide most rows, and most
     draws are left out.
     """
 
-    params = (["uniform", "gaussian", "exponential", "gumbel"],)
-    param_names = ("noise",)
-    timeout = 300
+    params = (["uniform", "gaussian", "exponential", "gumbel"], list(work.DTYPES))
+    param_names = ("noise", "dtype")
+    timeout = 600
+    learners = 20
 
-    def setup(self, noise):
-        _, d, n_classes, _, self.radius = work.SHAPES["mnist"]
+    def setup(self, noise, dtype):
+        _, d, n_classes, _, self.radius, _ = work.SHAPES["mnist"]
         self.kind = self.params[0].index(noise)
-        self.noise = np.empty(n_classes * d)
         rng = np.random.default_rng(1)
-        shape = (20, n_classes, d)
-        self.none = np.zeros(shape)
-        self.grown = rng.standard_normal(shape)
-        self.grown *= rng.random(shape) < 0.2
+        shape = (self.learners, n_classes, d)
+        self.none = np.zeros(shape, dtype)
+        self.grown = rng.standard_normal(shape).astype(dtype)
+        self.grown *= rng.random(shape, dtype=np.float32) < 0.2
         self.index = np.zeros(shape[:2], np.intp)
         self.value = np.zeros(shape[:2])
         self.t = 0
-        for name in dir(self):
-            if name.startswith("time_"):
-                getattr(self, name)(noise)
+        work.warm(self, noise, dtype)
 
     def answers(self, sums):
         """Answers of the next round."""
@@ -123,81 +485,81 @@ class Perturbed:
             *(self.radius, True, self.index, self.value),
         )
 
-    def time_draw(self, noise):
-        ftpl.draw(self.kind, np.uint64(1), 1, 1, self.noise)
-
-    def track_mean_of_draw(self, noise):
-        ftpl.draw(self.kind, np.uint64(1), 1, 1, self.noise)
-        return float(self.noise.mean())
-
-    track_mean_of_draw.unit = "mean"
-
-    def time_answers_at_first(self, noise):
+    def time_answers_at_first(self, noise, dtype):
         self.answers(self.none)
 
-    def time_answers_of_grown_sums(self, noise):
+    def time_answers_of_grown_sums(self, noise, dtype):
         self.answers(self.grown)
 
+    def track_wrong_answers(self, noise, dtype):
+        """Rows whose answer is another than that of all draws."""
+        wrong, draws = 0, np.empty(self.none[0].size)
+        for sums in (self.none, self.grown):
+            self.answers(sums)
+            for k, own in enumerate(sums.astype(np.float64)):
+                ftpl.draw(self.kind, np.uint64(1), self.t, k + 1, draws)
+                wanted, _ = reference.lmo_parts(10.0 * own + draws.reshape(own.shape), self.radius)
+                wrong += int(np.count_nonzero(wanted != self.index[k]))
+        return wrong
 
-class History:
-    """What OFW and OAW do with six batches of the past."""
+    track_wrong_answers.unit = "rows"
 
-    params = (["mnist", "cifar10"], list(work.DTYPES))
-    param_names = ("shape", "dtype")
-    timeout = 300
 
-    def setup(self, shape, dtype):
-        data = work.data(shape, dtype)
-        n, d, n_classes, self.batch_size, self.radius = work.SHAPES[shape]
-        rng = np.random.default_rng(1)
-        self.A, self.y = data.X, data.y
-        self.count = 6 * self.batch_size
-        self.rows = np.sort(rng.permutation(n)[: self.count])
-        self.batch = rng.integers(n, size=self.batch_size)
-        self.weights = np.full(self.count, 1.0 / self.batch_size)
-        self.u = (rng.standard_normal((n_classes, d)) / d).astype(dtype)
-        self.kept = np.zeros((self.count, n_classes), dtype)
-        self.new = np.zeros((self.batch_size, n_classes), dtype)
-        self.scratch, self.G = np.zeros_like(self.u), np.zeros(self.u.shape)
-        self.index = rng.integers(d, size=n_classes)
-        self.shift = np.full(n_classes, 0.01)
-        self.vertices = rng.integers(-d, d, size=(50, n_classes))
-        self.slopes = np.empty(50)
-        for name in dir(self):
-            if name.startswith("time_"):
-                getattr(self, name)(shape, dtype)
+class Draws:
+    """Numbers that are functions of where they are used: noise, sub-batches, mini-batches."""
 
-    def past(self, again):
-        """Gradient of the past, from logits that are moved or computed anew."""
-        history.add_past_gradient(
-            *(self.A, self.y, self.rows, self.weights, self.kept, 0.99, self.index, self.shift),
-            *(again, self.u, 1.0, self.scratch, self.G),
-        )
+    timeout = 600
+    count = 10_000
 
-    def time_past_gradient(self, shape, dtype):
-        self.past(False)
+    def setup(self):
+        self.noise = np.empty(self.count)
+        self.rows = np.empty(self.count, np.intp)
+        self.whole = np.zeros(100, np.bool_)
+        self.starts = np.arange(101) * (self.count // 100)
+        work.warm(self)
 
-    def track_error_of_past_gradient(self, shape, dtype):
-        """From logits that are computed anew: the largest difference from NumPy's gradient."""
-        self.G[:] = 0.0
-        self.past(True)
-        X = np.asarray(self.A)[self.rows].astype(np.float64)
-        Z = X @ self.u.T
-        P = np.exp(Z - Z.max(axis=1, keepdims=True))
-        P /= P.sum(axis=1, keepdims=True)
-        P[np.arange(self.count), self.y[self.rows]] -= 1.0
-        return float(np.abs(self.G - (P * self.weights[:, None]).T @ X).max())
+    def time_uniform(self):
+        ftpl.draw(ftpl.UNIFORM, np.uint64(1), 1, 1, self.noise)
 
-    track_error_of_past_gradient.unit = "largest entry"
+    def time_gaussian(self):
+        ftpl.draw(ftpl.GAUSSIAN, np.uint64(1), 1, 1, self.noise)
 
-    def time_past_gradient_with_forward_product(self, shape, dtype):
-        self.past(True)
+    def time_rows(self):
+        counter.draw_rows(np.uint64(1), 1, 0, 1000, self.rows)
 
-    def time_newest_gradient(self, shape, dtype):
-        history.newest_gradient(
-            *(self.A, self.y, self.batch, self.u, 1.0, 1.0 / self.batch_size, self.new),
-            *(self.scratch, self.G),
-        )
+    def time_mini_batches(self):
+        anchored.draw_batches(np.uint64(1), 1, 1000, self.whole, self.starts, self.rows)
 
-    def time_slopes_of_50_vertices(self, shape, dtype):
-        history.slopes(self.G, self.vertices, self.radius, self.slopes)
+    def track_distance(self):
+        """From the distributions of uniform and gaussian noise and of rows (Kolmogorov-Smirnov)."""
+        from scipy import stats
+
+        self.time_gaussian()
+        gaussian = stats.kstest(self.noise, "norm").statistic
+        self.time_uniform()
+        uniform = stats.kstest(self.noise + 0.5, "uniform").statistic
+        self.time_rows()
+        rows = stats.kstest((self.rows + 0.5) / 1000, "uniform").statistic
+        return float(max(gaussian, uniform, rows))
+
+    track_distance.unit = "largest distance"
+
+
+class Decoded:
+    """Bytes decoded into floats at once."""
+
+    timeout = 600
+    params = (list(work.DTYPES),)
+    param_names = ("dtype",)
+
+    def setup(self, dtype):
+        self.pixels, _ = work.pixels("mnist")
+        self.codes = codes(self.pixels, 1 / 255, -0.5)
+        work.warm(self, dtype)
+
+    def time_decoded(self, dtype):
+        self.codes.decoded(np.dtype(dtype))
+
+    def track_error(self, dtype):
+        found = self.codes.decoded(np.dtype(dtype))
+        return work.difference(found, self.pixels / 255.0 - 0.5, dtype)

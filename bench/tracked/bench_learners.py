@@ -1,4 +1,10 @@
-"""Learners: runs in compiled code, single observations from Python, memory, results."""
+"""Learners: runs in compiled code, single observations from Python, memory; and that results hold.
+
+What is compared with the engine of single steps, round by round: its losses and its decision.
+"""
+
+import tracemalloc
+from functools import partial
 
 import numpy as np
 
@@ -6,105 +12,301 @@ import fastfw as fw
 
 from . import work
 
-ROUNDS = 50
+FEATURES = ["float64", "float32", "uint8 float64"]
 
 
 class Learner:
     """A learner some rounds into its run, on rows that it has not seen."""
 
-    params = (["ORGFW", "OSFW"], list(work.SHAPES), list(work.DTYPES))
-    param_names = ("method", "shape", "dtype")
-    timeout = 300
-    rounds = ROUNDS
-
-    def setup(self, method, shape, dtype):
-        self.learner = work.learner(method, shape)
-        self.stream = work.stream(shape, dtype, self.rounds, seed=1)
-        self.batches = list(self.stream)
-        self.learner.run(work.stream(shape, dtype, 20))
-        self.learner.observe(self.batches[0])
-
-
-class Run(Learner):
-    def time_run_50_rounds(self, method, shape, dtype):
-        self.learner.run(self.stream)
-
-
-class Memory(Learner):
-    params = (["ORGFW"], ["mnist"], list(work.DTYPES))
-
-    def peakmem_run(self, method, shape, dtype):
-        self.learner.run(self.stream)
-
-
-class Observe(Learner):
-    def time_observe_50_batches(self, method, shape, dtype):
-        for batch in self.batches:
-            self.learner.observe(batch)
-
-
-class Sparse:
-    """Rounds of ORGFW and OSFW on CSR features, 100,000 of which one in a hundred is not zero."""
-
-    params = (["ORGFW", "OSFW"], list(work.DTYPES))
-    param_names = ("method", "dtype")
-    timeout = 300
-
-    def setup(self, method, dtype):
-        _, d, n_classes, batch_size, radius, _ = work.SPARSE
-        kind, options = work.METHODS[method]
-        problem = fw.SoftmaxRegression(d, n_classes)
-        self.learner = kind(problem, fw.RowL1Ball(problem.shape, radius), **options)
-        data = work.sparse_data(dtype)
-        self.stream = fw.iid_stream(data, batch_size=batch_size, rounds=20, seed=1)
-        self.learner.run(self.stream)
-
-    def time_run_20_rounds(self, method, dtype):
-        self.learner.run(self.stream)
-
-
-class Others(Learner):
-    """The methods whose rounds are longer, from round 22 on.
-
-    Those of OFW and OAW grow, so that every repetition begins with a new learner.
-    """
-
-    params = (
-        [method for method in work.METHODS if method not in Learner.params[0]],
-        ["mnist"],
-        ["float64"],
-    )
-    rounds = 5
+    params = (list(work.METHODS), FEATURES)
+    param_names = ("method", "features")
+    timeout = 600
+    # Rounds of OFW and OAW grow: every repetition begins with a new learner.
     number = 1
     repeat = (3, 10, 5.0)
     warmup_time = 0.0
+    shape = "mnist"
 
-    def time_run_5_rounds(self, method, shape, dtype):
+    def setup(self, method, features):
+        own = work.METHODS[method]
+        self.dtype = features.split()[-1]
+        self.stream = own.stream(self.shape, features, own.rounds, seed=1)
+        self.batches = list(self.stream)
+        self.learner = work.learner(method, self.shape, self.dtype)
+        self.learner.run(own.stream(self.shape, features, own.before))
+        self.learner.observe(self.batches[0])
+
+    def error(self, method, features):
+        """Difference from single steps, in the first rounds from zeros and from a dense point.
+
+        Points with few nonzero entries are multiplied another way.
+        """
+        stream = work.METHODS[method].stream(self.shape, features, work.COMPARED)
+
+        def play(start, engine):
+            own = work.learner(method, self.shape, self.dtype, engine=engine, start=start)
+            return own.run(stream)
+
+        zeros = np.zeros(self.learner.set.shape)
+        dense = np.random.default_rng(2).standard_normal(zeros.shape)
+        dense *= 0.5 * self.learner.set.radius / np.abs(dense).sum(axis=1, keepdims=True)
+        return max(work.from_steps(partial(play, start), self.dtype) for start in (zeros, dense))
+
+
+class Run(Learner):
+    """As many rounds as the method has in a turn."""
+
+    def time_run(self, method, features):
         self.learner.run(self.stream)
 
-    def time_observe_5_batches(self, method, shape, dtype):
-        for batch in self.batches:
+    def track_error(self, method, features):
+        return self.error(method, features)
+
+
+class OtherShapes(Learner):
+    """Wide images, and batches so small that it counts what a round costs beside its work."""
+
+    params = (["ORGFW"], ["cifar10", "small-batch"], list(work.DTYPES))
+    param_names = ("method", "shape", "dtype")
+
+    def setup(self, method, shape, dtype):
+        self.shape = shape
+        super().setup(method, dtype)
+
+    def time_run(self, method, shape, dtype):
+        self.learner.run(self.stream)
+
+    def track_error(self, method, shape, dtype):
+        return self.error(method, dtype)
+
+
+class Observe(Learner):
+    """Batches one by one from Python."""
+
+    params = (list(work.METHODS), ["float64"])
+
+    def time_observe_5_batches(self, method, features):
+        for batch in self.batches[:5]:
             self.learner.observe(batch)
 
-    def peakmem_run(self, method, shape, dtype):
+    def track_difference_from_run(self, method, features):
+        """0: the same bits."""
+        own = work.METHODS[method]
+        stream = own.stream(self.shape, features, work.COMPARED)
+        one, other = (work.learner(method, self.shape, self.dtype) for _ in range(2))
+        for batch in stream:
+            one.observe(batch)
+        return float(np.abs(one.play() - other.run(stream).decision).max())
+
+
+class Sparse(Learner):
+    """CSR rows of 100,000 features, one in a hundred of which is not zero."""
+
+    params = (["ORGFW", "OSFW"], [f"csr {dtype}" for dtype in work.DTYPES])
+    shape = "wide"
+
+    def time_run(self, method, features):
         self.learner.run(self.stream)
 
+    def track_error(self, method, features):
+        return self.error(method, features)
 
-class Results(Learner):
-    """Figures that no speed-up may move."""
 
-    params = (list(work.METHODS), ["mnist"], ["float64"])
-    rounds = 10
+class Network:
+    """The paper's network, d = 784, m = C = 10, batches of 16."""
 
-    def track_mean_loss(self, method, shape, dtype):
-        return float(np.mean(self.learner.run(self.stream).losses))
+    params = (list(work.NETWORK_METHODS), list(work.DTYPES))
+    param_names = ("method", "dtype")
+    timeout = 600
+    number = 1
+    repeat = (3, 10, 5.0)
+    warmup_time = 0.0
+    shape = "small-batch"
 
-    track_mean_loss.unit = "nats"
+    def make(self, method, dtype, engine="fused"):
+        own = work.NETWORK_METHODS[method]
+        return own.kind(
+            *work.network_and_balls(self.shape), engine=engine, dtype=dtype, **own.options
+        )
 
-    def track_nonzeros(self, method, shape, dtype):
-        return int(np.count_nonzero(self.learner.run(self.stream).decision))
+    def setup(self, method, dtype):
+        own = work.NETWORK_METHODS[method]
+        self.learner = self.make(method, dtype)
+        self.learner.run(own.stream(self.shape, dtype, own.before))
+        self.stream = own.stream(self.shape, dtype, own.rounds, seed=1)
+        self.learner.observe(next(iter(self.stream)))
 
-    track_nonzeros.unit = "entries"
+    def time_run(self, method, dtype):
+        self.learner.run(self.stream)
+
+    def track_error(self, method, dtype):
+        stream = work.stream(self.shape, dtype, work.COMPARED)
+        return work.from_steps(lambda engine: self.make(method, dtype, engine).run(stream), dtype)
+
+
+class Offline:
+    """Iterations over 12,000 samples, one in a hundred with all of them, others with 50."""
+
+    params = (list(work.OFFLINE), ["softmax", "network"], list(work.DTYPES))
+    param_names = ("method", "problem", "dtype")
+    timeout = 600
+    shape = "small-batch"
+    iterations = 200
+
+    def make(self, method, problem, dtype, engine="fused"):
+        kind, step = work.OFFLINE[method]
+        made = work.network_and_balls if problem == "network" else work.problem_and_ball
+        return kind(*made(self.shape), step, 100, 50, engine=engine, dtype=dtype)
+
+    def setup(self, method, problem, dtype):
+        self.data = work.data(self.shape, dtype)
+        self.learner = self.make(method, problem, dtype)
+        self.learner.fit(self.data, iterations=3)
+
+    def time_fit(self, method, problem, dtype):
+        self.learner.fit(self.data, iterations=self.iterations)
+
+    def track_error(self, method, problem, dtype):
+        def play(engine):
+            made = self.make(method, problem, dtype, engine)
+            return made.fit(self.data, iterations=work.COMPARED)
+
+        return work.from_steps(play, dtype)
+
+
+class OwnFunction:
+    """ORGFW on least squares that the user compiled, in an l1 ball and in a simplex."""
+
+    params = (["L1Ball", "Simplex"],)
+    param_names = ("set",)
+    timeout = 600
+    d = 200
+
+    def setup(self, name):
+        import numba
+
+        @numba.njit
+        def squares(x, X, y):
+            residual = X @ x - y
+            return 0.5 * residual @ residual / len(y), X.T @ residual / len(y)
+
+        self.function = squares
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((4_000, self.d))
+        y = X @ (rng.random(self.d) < 0.05)
+        self.pairs = [(X[rows], y[rows]) for rows in rng.integers(4_000, size=(100, 32))]
+        self.learner = self.make(name)
+        self.learner.run(self.pairs[:2])
+
+    def make(self, name, engine="fused"):
+        problem = fw.problem_from_function(self.function, self.d)
+        return fw.ORGFW(problem, getattr(fw, name)(self.d, 3.0), engine=engine)
+
+    def time_run_100_rounds(self, name):
+        self.learner.run(self.pairs)
+
+    def track_error(self, name):
+        pairs = self.pairs[: work.COMPARED]
+        return work.from_steps(lambda engine: self.make(name, engine).run(pairs), "float64")
+
+
+class Flow:
+    """Oracle calls from Python, where there is no compiled round: ORGFW on paths of a grid."""
+
+    timeout = 600
+
+    def setup(self):
+        self.set = work.grid()
+        d = self.set.shape[0]
+        rng = np.random.default_rng(0)
+        self.costs = [rng.random((1, d)) for _ in range(50)]
+        self.problem = fw.problem_from_function(_linear, d)
+        self.time_run_50_rounds()
+
+    def time_run_50_rounds(self):
+        self.result = fw.ORGFW(self.problem, self.set).run(self.costs)
+
+    def track_error(self):
+        """By Algorithm 1 line by line, the oracle being a linear programme."""
+        from scipy.optimize import linprog
+
+        tail, head = np.array(self.set.edges).T
+        A = np.zeros((head.max() + 1, len(tail)))
+        A[tail, np.arange(len(tail))] = 1.0
+        A[head, np.arange(len(head))] = -1.0
+        b = np.zeros(len(A))
+        b[0], b[-1] = 1.0, -1.0
+        x = np.asarray(fw.ORGFW(self.problem, self.set).play())
+        before = d = None
+        losses = []
+        for t, costs in enumerate(self.costs[: work.COMPARED], 1):
+            loss, g = _linear(x, costs)
+            losses.append(loss)
+            d = g if t == 1 else g + (1.0 - 1.0 / (t + 1)) * (d - _linear(before, costs)[1])
+            v = linprog(d, A_eq=A, b_eq=b, bounds=(0.0, 1.0), method="highs-ds").x
+            before, x = x, x + (v - x) / (t + 1)
+        return work.difference(self.result.losses[: work.COMPARED], losses)
+
+
+def _linear(x, costs):
+    return float((costs @ x).sum()), costs.sum(axis=0)
+
+
+class Memory:
+    """What a round or a run may take, where that is a promise.
+
+    "MORGFW": K = 100 sums of directions, one (K, C, d) array and change, which a round works on in
+    place. "OFW": 400 rounds whose rows never come twice are kept as row numbers, weights and
+    logits, not as features. "ORGFW": bytes stay bytes.
+    """
+
+    params = (["MORGFW", "OFW", "ORGFW"],)
+    param_names = ("method",)
+    timeout = 600
+    rounds = 400
+
+    def setup(self, method):
+        if method == "MORGFW":
+            self.data = work.data("large", "float64")
+            self.play(method)  # what Numba loads is no part of it
+        elif method == "OFW":
+            self.data = work.data("mnist", "float64")
+            rows = np.random.default_rng(0).permutation(len(self.data))
+            size = len(rows) // self.rounds
+            batches = rows[: self.rounds * size].reshape(self.rounds, size)
+            self.stream = fw.IndexedStream(self.data, batches)
+            work.learner("OFW", "mnist", "float64").run(work.stream("mnist", "float64", 2))
+        else:
+            self.stream = work.stream("mnist", "uint8 float64", 20)
+            work.learner("ORGFW", "mnist", "float64").run(self.stream)
+
+    def play(self, method):
+        """Return the bytes in whose units memory is counted."""
+        if method == "MORGFW":
+            own = work.learner("MORGFW, whole batches", "large", "float64")
+            size = work.SHAPES["large"].batch_size
+            for first in (0, size):
+                own.observe((self.data.X[first : first + size], self.data.y[first : first + size]))
+            return 8 * own.inner_steps * np.prod(own.set.shape)
+        if method == "OFW":
+            work.learner("OFW", "mnist", "float64").run(self.stream)
+            return 8 * self.stream.data.n_features * sum(len(batch) for batch in self.stream)
+        work.learner("ORGFW", "mnist", "float64").run(self.stream)
+        return 8 * np.prod(self.stream.data.shape)
+
+    def peakmem_play(self, method):
+        self.play(method)
+
+    def track_share(self, method):
+        """Peak of Python's and NumPy's memory, in units of the (K, C, d) array or the features."""
+        tracemalloc.start()
+        try:
+            unit = self.play(method)
+            return float(tracemalloc.get_traced_memory()[1] / unit)
+        finally:
+            tracemalloc.stop()
+
+    track_share.unit = "shares"
 
 
 class Specialisations:
@@ -112,13 +314,13 @@ class Specialisations:
 
     params = (list(work.METHODS),)
     param_names = ("method",)
-    timeout = 300
+    timeout = 600
 
     def track_compiled_signatures(self, method):
         from fastfw.kernels import _jit
 
-        learner = work.learner(method, "small-batch")
-        batches = work.stream("small-batch", "float64", 3)
+        learner = work.learner(method, "small-batch", "float64")
+        batches = work.METHODS[method].stream("small-batch", "float64", 3)
         learner.run(batches)
         for batch in batches:
             learner.observe(batch)

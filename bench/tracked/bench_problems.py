@@ -1,143 +1,71 @@
-"""Losses with gradients by kind of features, oracles of sets, base learners, traces.
+"""Problems, sets, base learners, the comparator, data sets, the classifier: what learners stand on.
 
-Every class has a figure beside its times that no speed-up may move: how far the result is from
-plain NumPy or SciPy.
+Figures of correctness are differences from plain NumPy or SciPy, or what the exact answer must
+meet.
 """
 
+import struct
+import tempfile
+from pathlib import Path
+
 import numpy as np
-from scipy import sparse
 
 import fastfw as fw
 from fastfw.streams import Dataset
 
 from . import work
-
-KINDS = ("float64", "float32", "uint8", "csr float64", "csr float32", "network")
-
-
-def dense():
-    """The features of every kind as float64, and labels."""
-    _, d, n_classes, _, _ = work.SHAPES["mnist"]
-    pixels = work.pixels(2_000, d)
-    return pixels / 255.0, np.arange(2_000) % n_classes
-
-
-def dataset(kind):
-    """The same values as floats, as bytes or as a CSR matrix."""
-    X, y = dense()
-    if kind == "uint8":
-        return Dataset(work.pixels(*X.shape), y, scale=1 / 255)
-    dtype = "float32" if "float32" in kind else "float64"
-    if kind.startswith("csr"):
-        return Dataset(sparse.csr_array(X.astype(dtype)), y)
-    return Dataset(X.astype(dtype), y)
+from .work import reference, reference_network
 
 
 class Gradients:
-    """Loss and gradient of 2,000 samples at a dense point."""
-
-    params = (list(KINDS),)
-    param_names = ("features",)
-    timeout = 300
-
-    def setup(self, kind):
-        self.data = dataset(kind)
-        d, n_classes = self.data.n_features, 10
-        if kind == "network":
-            self.problem = fw.OneHiddenLayer(d, 10, n_classes)
-        else:
-            self.problem = fw.SoftmaxRegression(d, n_classes)
-        self.x = 0.1 * np.random.default_rng(0).standard_normal(self.problem.shape)
-        self.problem.loss_and_gradient(self.x, self.data)
-        self.problem.loss(self.x, self.data)
-
-    def time_loss_and_gradient(self, kind):
-        self.problem.loss_and_gradient(self.x, self.data)
-
-    def time_loss(self, kind):
-        self.problem.loss(self.x, self.data)
-
-    def peakmem_loss_and_gradient(self, kind):
-        self.problem.loss_and_gradient(self.x, self.data)
-
-    def track_error_of_loss_and_gradient(self, kind):
-        X, y = dense()
-        _, gradient = self.problem.loss_and_gradient(self.x, self.data)
-        if kind == "network":  # the loss's change along a direction, by central differences
-            e = np.random.default_rng(1).standard_normal(self.x.shape)
-            h = 1e-5
-            up, down = (self.problem.loss(self.x + s * e, self.data) for s in (h, -h))
-            return abs(float(np.sum(gradient * e)) - (up - down) / (2 * h))
-        Z = X @ self.x.T
-        P = np.exp(Z - Z.max(axis=1, keepdims=True))
-        P /= P.sum(axis=1, keepdims=True)
-        P[np.arange(len(y)), y] -= 1.0
-        return float(np.abs(gradient - P.T @ X / len(y)).max())
-
-    track_error_of_loss_and_gradient.unit = "largest entry"
-
-
-class Rounds:
-    """50 rounds by kind of features and number of threads, with the same pixels."""
+    """Loss and gradient of the whole data at a dense point."""
 
     params = (
-        ["ORGFW", "OSFW", "RegularizedOFW"],
-        ["uint8 float64", "uint8 float32", "threads float64", "threads float32"],
+        ["float64", "float32", "uint8 float64", "csr float64", "csr float32", "network float64"],
     )
-    param_names = ("method", "features")
-    timeout = 300
+    param_names = ("features",)
+    timeout = 600
+    shape = "cifar10"
 
-    def setup(self, method, kind):
-        if method == "RegularizedOFW" and "threads" in kind:
-            raise NotImplementedError  # it has no threads
-        d, n_classes, radius = 784, 10, 8.0
-        pixels = work.pixels(12_000, d)
-        y = np.arange(len(pixels)) % n_classes
-        dtype = kind.split()[1]
-        self.plain = Dataset((pixels / 255.0).astype(dtype), y)
-        data = Dataset(pixels, y, scale=1 / 255) if "uint8" in kind else self.plain
-        self.stream = fw.iid_stream(data, None, batch_size=600, rounds=50, seed=1)
-        problem = fw.SoftmaxRegression(d, n_classes)
-        own, options = work.METHODS[method]
-        options = {**options, "dtype": dtype}
+    def setup(self, features):
+        self.network = features.startswith("network")
+        self.dtype = features.split()[-1]
+        self.data = work.data(self.shape, self.dtype if self.network else features)
+        made = work.network_and_balls if self.network else work.problem_and_ball
+        self.problem, _ = made(self.shape)
+        self.x = 0.1 * np.random.default_rng(0).standard_normal(self.problem.shape)
+        work.warm(self, features)
 
-        def make(**others):
-            return own(problem, fw.RowL1Ball(problem.shape, radius), **options, **others)
+    def time_loss_and_gradient(self, features):
+        self.problem.loss_and_gradient(self.x, self.data)
 
-        self.single = make
-        self.learner = make(threads=2) if "threads" in kind else make()
-        self.learner.run(self.stream)
+    def time_loss(self, features):
+        self.problem.loss(self.x, self.data)
 
-    def time_run_50_rounds(self, method, kind):
-        self.learner.run(self.stream)
-
-    def peakmem_run(self, method, kind):
-        self.learner.run(self.stream)
-
-    def track_difference_of_losses(self, method, kind):
-        """From one thread on floats, in the first ten rounds of a new learner."""
-        rounds = [fw.iid_stream(data, None, batch_size=600, rounds=10, seed=2)
-                  for data in (self.stream.data, self.plain)]  # fmt: skip
-        options = {"threads": 2} if "threads" in kind else {}
-        ours = self.single(**options).run(rounds[0]).losses
-        return float(np.abs(ours - self.single().run(rounds[1]).losses).max())
-
-    track_difference_of_losses.unit = "nats"
-
-
-def _flow():
-    """Paths through a grid of 30 x 30 nodes, to the right and down."""
-    side = 30
-    edges = [(side * i + j, side * i + j + 1) for i in range(side) for j in range(side - 1)]
-    edges += [(side * i + j, side * (i + 1) + j) for i in range(side - 1) for j in range(side)]
-    return fw.FlowPolytope(edges, 0, side * side - 1)
+    def track_error(self, features):
+        pixels, y = work.pixels(self.shape)
+        X = pixels / 255.0
+        if self.network:
+            shape = reference_network.Shape(X.shape[1], work.HIDDEN, self.problem.n_classes)
+            wanted = reference_network.loss_and_gradient(self.x, X, y, shape=shape)
+        else:
+            wanted = reference.loss_and_gradient(self.x, X, y)
+        found = self.problem.loss_and_gradient(self.x, self.data)
+        return max(
+            work.difference(self.problem.loss(self.x, self.data), wanted[0], self.dtype),
+            *(work.difference(*pair, self.dtype) for pair in zip(found, wanted, strict=True)),
+        )
 
 
 SETS = {
-    "RowL1Ball": lambda: fw.RowL1Ball((10, 784), 8.0),
-    "L1Ball": lambda: fw.L1Ball(7840, 8.0),
-    "FlowPolytope": _flow,
-    "ProductSet": lambda: fw.OneHiddenLayer(784, 10, 10).l1_balls(10.0, 10.0),
+    "RowL1Ball": lambda: work.problem_and_ball("mnist")[1],
+    "ProductSet": lambda: work.network_and_balls("mnist")[1],
+    "L1Ball": lambda: fw.L1Ball(8_000, 8.0),
+    "Simplex": lambda: fw.Simplex(8_000),
+    "KSparsePolytope": lambda: fw.KSparsePolytope(8_000, 20),
+    "NuclearNormBall": lambda: fw.NuclearNormBall((60, 40), 8.0),
+    "BirkhoffPolytope": lambda: fw.BirkhoffPolytope(60),
+    "FlowPolytope": work.grid,
 }
 
 
@@ -146,12 +74,13 @@ class Oracles:
 
     params = (list(SETS),)
     param_names = ("set",)
-    timeout = 300
+    timeout = 600
 
     def setup(self, name):
         self.set = SETS[name]()
         rng = np.random.default_rng(0)
         self.direction = rng.standard_normal(self.set.shape)
+        self.set.lmo(self.direction)
         self.others = [
             np.asarray(self.set.lmo(rng.standard_normal(self.set.shape))) for _ in range(50)
         ]
@@ -159,91 +88,245 @@ class Oracles:
     def time_lmo(self, name):
         self.set.lmo(self.direction)
 
-    def track_shortfall_of_lmo(self, name):
-        """By how much another vertex is better; at most 0 when the oracle is right."""
+    def track_better_vertices(self, name):
+        """How many of fifty others and of fifty near the answer are better."""
+        rng = np.random.default_rng(1)
+        size = self.direction.std()
+        near = (
+            self.set.lmo(self.direction + 0.1 * size * rng.standard_normal(self.set.shape))
+            for _ in range(50)
+        )
         best = np.sum(np.asarray(self.set.lmo(self.direction)) * self.direction)
-        return float(best - min(np.sum(v * self.direction) for v in self.others))
+        values = [np.sum(np.asarray(v) * self.direction) for v in (*self.others, *near)]
+        return int(np.count_nonzero(np.array(values) < best - 1e-9 * abs(best)))
 
-    track_shortfall_of_lmo.unit = "inner product"
+    track_better_vertices.unit = "vertices"
 
 
 class BaseLearners:
-    """Fifty rounds of a base learner on a row-l1 ball."""
+    """Fifty rounds of a base learner on a row-l1 ball, its answers beside the reference's."""
 
     params = (["FTPL", "OGD", "RFTL"],)
     param_names = ("method",)
-    timeout = 300
+    timeout = 600
+    rounds = 50
 
     def setup(self, name):
-        self.ball = fw.RowL1Ball((10, 784), 8.0)
+        self.ball = work.problem_and_ball("mnist")[1]
         rng = np.random.default_rng(0)
-        self.gradients = rng.standard_normal((50, 10, 784))
-        self.kind = getattr(fw, name)
+        self.gradients = rng.standard_normal((self.rounds, *self.ball.shape))
+        self.base = fw.FTPL() if name == "FTPL" else getattr(fw, name)(step=0.01)
         self.time_50_rounds(name)
 
-    def play(self):
-        learner = self.kind().on(self.ball, rounds=50)
-        total = 0.0
-        for g in self.gradients:
-            total += float(np.sum(g * np.asarray(learner.play())))
-            learner.observe(g)
-        return total
-
     def time_50_rounds(self, name):
-        self.play()
+        learner = self.base.on(self.ball, rounds=self.rounds)
+        for g in self.gradients:
+            learner.play()
+            learner.observe(g)
 
-    def track_total_loss(self, name):
-        return self.play()
+    def reference(self, name):
+        shape, radius = self.ball.shape, self.ball.radius
+        if name == "OGD":
+            return reference.OGD(np.zeros(shape), radius, self.base.step)
+        if name == "RFTL":
+            return reference.RFTL(shape, radius, self.base.step)
 
-    track_total_loss.unit = "inner product"
+        def noise(t):
+            return self.base.perturbation(shape, t=t, k=1, seed=0)
+
+        return reference.FTPL(shape, radius, self.base.scale, self.rounds, noise)
+
+    def track_error(self, name):
+        learner = self.base.on(self.ball, rounds=self.rounds)
+        other = self.reference(name)
+        errors = []
+        for g in self.gradients[: work.COMPARED]:
+            errors.append(work.difference(np.asarray(learner.play()), other.play()))
+            learner.observe(g)
+            other.observe(g)
+        return max(errors)
 
 
-class Decoded:
-    """Bytes decoded into floats at once."""
+class BestFixedDecision:
+    """Data of the size of the 8 x 8 digits, which a linear model cannot separate.
 
-    params = (list(work.DTYPES),)
-    param_names = ("dtype",)
-    timeout = 300
+    "least squares": a function of one's own, which has no Newton steps.
+    """
 
-    def setup(self, dtype):
-        from fastfw._codes import codes
+    params = (["softmax", "least squares"],)
+    param_names = ("problem",)
+    timeout = 600
+    n, d, n_classes = 1800, 64, 10
 
-        self.pixels = work.pixels(2_000, 784)
-        self.codes = codes(self.pixels, 1 / 255, -0.5)
-        self.codes.decoded(np.dtype(dtype))
+    def setup(self, name):
+        rng = np.random.default_rng(0)
+        X = rng.random((self.n, self.d))
+        if name == "softmax":
+            scores = X @ rng.standard_normal((self.d, self.n_classes))
+            y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+            self.problem = fw.SoftmaxRegression(self.d, self.n_classes)
+            self.set = fw.RowL1Ball(self.problem.shape, 8.0)
+        else:
+            y = X @ rng.standard_normal(self.d)
+            self.problem = fw.problem_from_function(_squares, self.d)
+            self.set = fw.L1Ball(self.d, 4.0)
+        self.X, self.y = X, y
+        self.solve(0.1)
 
-    def time_decoded(self, dtype):
-        self.codes.decoded(np.dtype(dtype))
+    def solve(self, tol):
+        return fw.best_fixed_decision(self.problem, self.set, self.X, self.y, tol=tol)
 
-    def track_error_of_decoded(self, dtype):
-        wanted = self.pixels / 255.0 - 0.5
-        return float(np.abs(self.codes.decoded(np.dtype(dtype)) - wanted).max())
+    def time_tol_1e_6(self, name):
+        self.best = self.solve(1e-6)
 
-    track_error_of_decoded.unit = "largest entry"
+    def track_gap(self, name):
+        """The Frank-Wolfe gap of the answer, found by NumPy, over the tolerance; at most 1."""
+        best = self.solve(1e-6)
+        if name == "softmax":
+            value, g = reference.loss_and_gradient(best.decision, self.X, self.y)
+            gap = reference.frank_wolfe_gap(best.decision, g, self.set.radius)
+        else:
+            value, g = _squares(best.decision, self.X, self.y)
+            gap = float(g @ best.decision) + self.set.radius * float(np.abs(g).max())
+        return float(np.ceil(gap / (1.001e-6 * value)))
+
+    track_gap.unit = "tolerances, rounded up"
+
+    def track_iterations(self, name):
+        return self.solve(1e-6).iterations
+
+    track_iterations.unit = "iterations"
+
+
+def _squares(x, X, y):
+    residual = X @ x - y
+    return 0.5 * float(residual @ residual) / len(y), X.T @ residual / len(y)
 
 
 class Traces:
-    """The loss and the Frank-Wolfe gap of twenty decisions that were kept."""
+    """The Frank-Wolfe gap of a decision, and the regret of a run."""
 
-    timeout = 300
+    timeout = 600
 
     def setup(self):
-        _, d, n_classes, _, radius = work.SHAPES["mnist"]
-        self.problem = fw.SoftmaxRegression(d, n_classes)
-        self.ball = fw.RowL1Ball((n_classes, d), radius)
-        X, y = dense()
-        self.batch = (X, y)
-        self.x = np.asarray(
-            self.ball.lmo(np.random.default_rng(0).standard_normal(self.ball.shape))
-        )
-        self.time_frank_wolfe_gap()
+        self.problem, self.ball = work.problem_and_ball("mnist")
+        self.stream = work.stream("mnist", "float64", 20)
+        self.batch = next(iter(self.stream))
+        rng = np.random.default_rng(0)
+        self.x = np.asarray(self.ball.lmo(rng.standard_normal(self.ball.shape)))
+        self.result = work.learner("ORGFW", "mnist", "float64").run(self.stream)
+        gap = fw.frank_wolfe_gap(self.problem, self.ball, self.x, self.batch)
+        self.best = fw.BestDecision(self.x, 0.0, gap, 0.0, 1, self.problem, len(self.stream.data))
+        work.warm(self)
 
     def time_frank_wolfe_gap(self):
         fw.frank_wolfe_gap(self.problem, self.ball, self.x, self.batch)
 
-    def track_error_of_frank_wolfe_gap(self):
-        g = self.problem.gradient(self.x, self.batch)
-        wanted = np.sum(g * self.x) + self.ball.radius * np.abs(g).max(axis=1).sum()
-        return abs(fw.frank_wolfe_gap(self.problem, self.ball, self.x, self.batch) - float(wanted))
+    def time_regret(self):
+        fw.regret(self.result, self.best, self.stream)
 
-    track_error_of_frank_wolfe_gap.unit = "inner product"
+    def track_error(self):
+        g = reference.gradient(self.x, self.batch.X, self.batch.y)
+        losses = [reference.loss(self.x, batch.X, batch.y) for batch in self.stream]
+        return max(
+            work.difference(self.best.gap, reference.frank_wolfe_gap(self.x, g, self.ball.radius)),
+            work.difference(
+                fw.regret(self.result, self.best, self.stream),
+                np.cumsum(self.result.losses - losses),
+            ),
+        )
+
+
+class DataSets:
+    """Files of 5,000 images, read and decoded."""
+
+    params = (["mnist", "cifar10"], [*work.DTYPES, "uint8"])
+    param_names = ("files", "dtype")
+    timeout = 600
+    n = 5_000
+
+    def setup(self, name, dtype):
+        rng = np.random.default_rng(0)
+        d = 784 if name == "mnist" else 3072
+        # every image has a darkest and a brightest pixel
+        self.pixels = rng.integers(256, size=(self.n, d), dtype=np.uint8)
+        self.pixels[:, 0], self.pixels[:, 1] = 0, 255
+        self.y = np.arange(self.n, dtype=np.uint8) % 10
+        self.folder = tempfile.TemporaryDirectory()
+        (_write_idx if name == "mnist" else _write_cifar)(
+            Path(self.folder.name), self.pixels, self.y
+        )
+
+    def teardown(self, name, dtype):
+        self.folder.cleanup()
+
+    def load(self, name, dtype):
+        return fw.datasets.load(name, root=self.folder.name, dtype=dtype)
+
+    def time_load(self, name, dtype):
+        self.load(name, dtype)
+
+    def track_error(self, name, dtype):
+        found = self.load(name, dtype)
+        X, precision = found.X, dtype
+        if dtype == "uint8":
+            X, precision = Dataset(found.X, found.y, scale=1 / 255).X, "float64"
+        return max(
+            work.difference(X, self.pixels / 255.0, precision), work.difference(found.y, self.y)
+        )
+
+
+def _write_idx(folder, pixels, y):
+    """MNIST's four files; the test part has ten images."""
+    for part, count in (("train", len(y)), ("t10k", 10)):
+        images = struct.pack(">4I", 0x803, count, 28, 28) + pixels[:count].tobytes()
+        (folder / f"{part}-images-idx3-ubyte").write_bytes(images)
+        labels = struct.pack(">2I", 0x801, count) + y[:count].tobytes()
+        (folder / f"{part}-labels-idx1-ubyte").write_bytes(labels)
+
+
+def _write_cifar(folder, pixels, y):
+    """CIFAR-10's six files; the test part has ten images."""
+    records = np.column_stack([y, pixels])
+    for i, part in enumerate(np.array_split(records, 5), 1):
+        (folder / f"data_batch_{i}.bin").write_bytes(part.tobytes())
+    (folder / "test_batch.bin").write_bytes(records[:10].tobytes())
+
+
+class Classifier:
+    """The scikit-learn classifier on dense and sparse rows, where scikit-learn is installed."""
+
+    params = (["float64", "csr float64"],)
+    param_names = ("features",)
+    timeout = 600
+
+    def setup(self, features):
+        try:
+            from fastfw.sklearn import ProjectionFreeClassifier
+        except ImportError:
+            raise NotImplementedError("scikit-learn is not installed") from None
+        self.data = work.data("mnist", features)
+        self.kind = ProjectionFreeClassifier
+        self.model = self.fitted()
+
+    def fitted(self):
+        model = self.kind(radius=8.0, max_iter=1, tol=1e-9)
+        return model.fit(self.data.X, self.data.y)
+
+    def time_fit_one_epoch(self, features):
+        self.fitted()
+
+    def time_predict_proba(self, features):
+        self.model.predict_proba(self.data.X)
+
+    def track_error(self, features):
+        """Of probabilities, and of the row norms that go beyond the radius."""
+        Z = self.data.X @ self.model.coef_.T + self.model.intercept_
+        found = self.model.predict_proba(self.data.X)
+        scale = abs(self.data.X).max(axis=0)
+        scale = np.asarray(scale.todense()).ravel() if hasattr(scale, "todense") else scale
+        norms = np.abs(self.model.coef_) @ scale + np.abs(self.model.intercept_)
+        return max(
+            work.difference(found, reference.softmax(Z)),
+            float(np.maximum(norms / 8.0 - 1.0, 0.0).max()),
+        )

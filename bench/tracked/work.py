@@ -1,6 +1,13 @@
-"""Synthetic data of the sizes of real ones, shared by the benchmarks."""
+"""What the benchmarks share: sizes, data, problems, methods, and how far a result is off.
 
+Results are compared with plain NumPy (tests/reference.py, tests/reference_network.py) or with the
+engine that calls oracles one by one.
+"""
+
+import sys
 from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -8,101 +15,237 @@ from scipy import sparse
 import fastfw as fw
 from fastfw.streams import Dataset
 
-#: name: (samples, features, classes, batch size, radius)
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
+import reference
+import reference_network
+
+__all__ = ["reference", "reference_network"]
+
+
+class Shape(NamedTuple):
+    """Sizes of a data set and its batches, the ball's radius, the share of nonzero features."""
+
+    n: int
+    d: int
+    n_classes: int
+    batch_size: int
+    radius: float
+    share: float = 0.2
+
+
 SHAPES = {
-    "mnist": (12_000, 784, 10, 600, 8.0),
-    "cifar10": (5_000, 3072, 10, 500, 32.0),
-    "small-batch": (12_000, 784, 10, 16, 8.0),
+    "mnist": Shape(12_000, 784, 10, 600, 8.0),
+    "cifar10": Shape(5_000, 3072, 10, 500, 32.0),
+    "small-batch": Shape(12_000, 784, 10, 16, 8.0),
+    "wide": Shape(5_000, 100_000, 10, 256, 32.0, share=0.01),
+    # parameters are large and samples few, so that memory is the learner's
+    "large": Shape(200, 3072, 100, 100, 8.0),
 }
-#: (samples, features, classes, batch size, radius, nonzeros per row) of features in a CSR matrix
-SPARSE = (5_000, 100_000, 10, 256, 32.0, 1_000)
 DTYPES = ("float64", "float32")
+#: Hidden units of networks, and the radius of their balls.
+HIDDEN, HIDDEN_RADIUS = 10, 10.0
+#: Nodes in a row of the grid whose paths are a feasible set.
+SIDE = 30
+#: Base learners of MORGFW and of MetaFrankWolfe.
+INNER_STEPS = {"MORGFW": 100, "MetaFrankWolfe": 1000}
+#: What differences are never reported to be smaller than: as good as equal.
+ROUNDING = {"float64": 1e-11, "float32": 1e-4}
+#: Rounds in which figures of correctness are found.
+COMPARED = 3
+
+
+# --- data -------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=1)
-def data(shape, dtype):
-    """Sparse non-negative features and labels that a linear model can learn."""
-    n, d, n_classes, _, _ = SHAPES[shape]
+def pixels(shape):
+    """Bytes of which few are not 0, and labels that a linear model can learn."""
+    n, d, n_classes, _, _, share = SHAPES[shape]
     rng = np.random.default_rng(0)
-    X = rng.random((n, d), dtype=np.float32)
-    X *= rng.random((n, d), dtype=np.float32) < 0.2
-    scores = X @ rng.standard_normal((d, n_classes), dtype=np.float32)
-    return Dataset(X.astype(dtype), scores.argmax(axis=1))
+    found = rng.integers(256, size=(n, d), dtype=np.uint8)
+    found *= rng.random((n, d), dtype=np.float32) < share
+    scores = found.astype(np.float32) @ rng.standard_normal((d, n_classes), dtype=np.float32)
+    return found, scores.argmax(axis=1)
 
 
 @lru_cache(maxsize=2)
-def pixels(n, d):
-    """Bytes, a fifth of which are not 0."""
-    rng = np.random.default_rng(0)
-    found = rng.integers(256, size=(n, d), dtype=np.uint8)
-    found *= rng.random((n, d), dtype=np.float32) < 0.2
-    return found
+def data(shape, features):
+    """The same features as "float64", "float32", bytes ("uint8 float64", ...) or "csr float64".
+
+    The last word is the dtype of the parameters.
+    """
+    kind, dtype = features.split()[0], features.split()[-1]
+    if shape == "wide":
+        return _wide(dtype)
+    codes, y = pixels(shape)
+    if kind == "uint8":
+        return Dataset(codes, y, scale=1 / 255).astype(dtype)
+    X = np.divide(codes, 255, dtype=dtype)
+    return Dataset(sparse.csr_array(X) if kind == "csr" else X, y)
 
 
-@lru_cache(maxsize=1)
-def sparse_data(dtype):
-    """Rows of few nonzeros at random places."""
-    n, d, n_classes, _, _, size = SPARSE
+def _wide(dtype):
+    """Rows of few nonzeros at random places, which would not fit into memory as a matrix."""
+    n, d, n_classes, _, _, share = SHAPES["wide"]
     rng = np.random.default_rng(0)
+    size = max(1, int(share * d))
     indices = rng.integers(d, size=n * size, dtype=np.int32)
-    values = rng.random(n * size)
-    X = sparse.csr_array((values, indices, np.arange(n + 1) * size), shape=(n, d))
+    X = sparse.csr_array((rng.random(n * size), indices, np.arange(n + 1) * size), shape=(n, d))
     scores = X @ rng.standard_normal((d, n_classes))
     return Dataset(X.astype(dtype), scores.argmax(axis=1))
 
 
+def stream(shape, features, rounds, seed=0):
+    """Batches of rows drawn with replacement."""
+    own = data(shape, features)
+    return fw.iid_stream(own, batch_size=SHAPES[shape].batch_size, rounds=rounds, seed=seed)
+
+
+def sorted_stream(shape, features, rounds, seed=0):
+    """Batches sorted by label; another seed has the last ones."""
+    own, size = data(shape, features), SHAPES[shape].batch_size
+    every = len(own) // size
+    rows = np.argsort(own.y, kind="stable")[: every * size].reshape(every, size)
+    return fw.IndexedStream(own, rows[-rounds:] if seed else rows[:rounds])
+
+
+def row_numbers(array):
+    """Row numbers as kernels get them, read-only: they are compiled for such arrays."""
+    rows = np.ascontiguousarray(array, np.intp)
+    rows.flags.writeable = False
+    return rows
+
+
+# --- problems and methods ---------------------------------------------------------------------
+
+
 def problem_and_ball(shape):
     """Softmax regression and the row l1 ball of that shape."""
-    _, d, n_classes, _, radius = SHAPES[shape]
-    return (
-        fw.SoftmaxRegression(d, n_classes),
-        fw.RowL1Ball((n_classes, d), radius),
-    )
+    _, d, n_classes, _, radius, _ = SHAPES[shape]
+    problem = fw.SoftmaxRegression(d, n_classes)
+    return problem, fw.RowL1Ball(problem.shape, radius)
 
 
-def _tuned(step, momentum=None):
-    """Schedules by the constants of the paper's experiments."""
+def network_and_balls(shape):
+    """The network with one hidden layer and its l1 balls."""
+    problem = fw.OneHiddenLayer(SHAPES[shape].d, HIDDEN, SHAPES[shape].n_classes)
+    return problem, problem.l1_balls(HIDDEN_RADIUS, HIDDEN_RADIUS)
+
+
+def grid():
+    """Paths through a grid of nodes, to the right and down."""
+    side = SIDE
+    edges = [(side * i + j, side * i + j + 1) for i in range(side) for j in range(side - 1)]
+    edges += [(side * i + j, side * (i + 1) + j) for i in range(side - 1) for j in range(side)]
+    return fw.FlowPolytope(edges, 0, side * side - 1)
+
+
+class Method(NamedTuple):
+    """A learner's class and arguments, its stream, and the rounds of a turn."""
+
+    kind: type
+    options: dict
+    rounds: int = 50
+    stream: object = stream
+    #: Rounds played before those measured.
+    before: int = 20
+
+
+def _schedules(step, momentum=None):
+    """Schedules by constants of the paper's experiments."""
     schedules = {"step": fw.power_schedule(*step)}
     if momentum is not None:
         schedules["momentum"] = fw.power_schedule(*momentum)
     return schedules
 
 
+_RECURSIVE = _schedules((1.0, 1.0), (1.0, 2 / 3))
+_PAST = _schedules((0.5, 2 / 3))
 _MORGFW = {
     "rounds": 100,
-    "inner_steps": 100,
+    "inner_steps": INNER_STEPS["MORGFW"],
     "base": fw.FTPL(scale=100.0),
-    **_tuned((1.0, 1.0), (2.0, 1 / 2)),
+    **_schedules((1.0, 1.0), (2.0, 1 / 2)),
 }
-#: name: (class, its arguments)
+_META = {
+    "rounds": 100,
+    "inner_steps": INNER_STEPS["MetaFrankWolfe"],
+    "base": fw.FTPL(scale=20.0),
+    **_schedules((1.0, 1.0), (4.0, 1 / 2)),
+}
+#: Online methods on softmax regression. ROFW and those of Algorithm 2 are for any batches, and get
+#: them sorted by label; OFW is for both.
 METHODS = {
-    "ORGFW": (fw.ORGFW, _tuned((1.0, 1.0), (1.0, 2 / 3))),
-    "OSFW": (fw.OSFW, _tuned((1.0, 1.0), (1.0, 2 / 3))),
-    "OFW": (fw.OFW, _tuned((0.5, 2 / 3))),
-    "OAW": (fw.OAW, _tuned((0.5, 2 / 3))),
-    "RegularizedOFW": (fw.RegularizedOFW, {"rounds": 400, "eta": 1e4, **_tuned((1.0, 1.0))}),
-    "MORGFW, sub-batches": (fw.MORGFW, {"sub_batch_size": 4, **_MORGFW}),
-    "MORGFW, whole batches": (fw.MORGFW, _MORGFW),
-    "MetaFrankWolfe": (
-        fw.MetaFrankWolfe,
-        {
-            "rounds": 100,
-            "inner_steps": 1000,
-            "base": fw.FTPL(scale=20.0),
-            "sub_batch_size": 4,
-            **_tuned((1.0, 1.0), (4.0, 1 / 2)),
-        },
+    "ORGFW": Method(fw.ORGFW, _RECURSIVE),
+    "ORGFW, two threads": Method(fw.ORGFW, {"threads": 2, **_RECURSIVE}),
+    "OSFW": Method(fw.OSFW, _RECURSIVE),
+    "OFW": Method(fw.OFW, _PAST, 5),
+    "OFW, sorted": Method(fw.OFW, _PAST, 5, sorted_stream, 10),
+    "OAW": Method(fw.OAW, _PAST, 5),
+    "RegularizedOFW": Method(
+        fw.RegularizedOFW, {"rounds": 400, "eta": 1e4, **_schedules((1.0, 1.0))}, 20,
+        sorted_stream, 10,
     ),
+    "MORGFW, sub-batches": Method(
+        fw.MORGFW, {"sub_batch_size": 4, **_MORGFW}, 5, sorted_stream, 10
+    ),
+    "MORGFW, whole batches": Method(fw.MORGFW, _MORGFW, 5, sorted_stream, 10),
+    "MetaFrankWolfe, sub-batches": Method(
+        fw.MetaFrankWolfe, {"sub_batch_size": 4, **_META}, 5, sorted_stream, 3
+    ),
+    "MetaFrankWolfe, whole batches": Method(
+        fw.MetaFrankWolfe, {**_META, "inner_steps": INNER_STEPS["MORGFW"]}, 5, sorted_stream, 10
+    ),
+}  # fmt: skip
+#: Online methods on the network; its rounds are short.
+NETWORK_METHODS = {
+    "ORGFW": Method(fw.ORGFW, _schedules((2.0, 1.0), (0.25, 1 / 2)), 500, before=200),
+    "OSFW": Method(fw.OSFW, _schedules((1.0, 1.0), (0.1, 1 / 2)), 500, before=200),
+    "RegularizedOFW": Method(
+        fw.RegularizedOFW, {"rounds": 1000, "eta": 1e3, **_schedules((0.1, 2 / 3))}, 500, before=200
+    ),
+    "OFW": Method(fw.OFW, _schedules((1.0, 1.0)), 10, before=200),
+    "OAW": Method(fw.OAW, _schedules((1.0, 1.0)), 10, before=200),
 }
+#: Offline methods: class and step size.
+OFFLINE = {"SVRF": (fw.SVRF, 2.5e-3), "SpiderFW": (fw.SpiderFW, 2e-3)}
 
 
-def learner(method, shape):
-    """Return a learner in round 1."""
-    kind, options = METHODS[method]
-    return kind(*problem_and_ball(shape), **options)
+def learner(method, shape, dtype, **options):
+    """Return a learner of softmax regression in round 1."""
+    own = METHODS[method]
+    return own.kind(*problem_and_ball(shape), dtype=dtype, **{**own.options, **options})
 
 
-def stream(shape, dtype, rounds, seed=0):
-    """Batches of rows drawn with replacement."""
-    batch_size = SHAPES[shape][3]
-    return fw.iid_stream(data(shape, dtype), None, batch_size=batch_size, rounds=rounds, seed=seed)
+# --- figures ----------------------------------------------------------------------------------
+
+
+def difference(found, wanted, dtype="float64"):
+    """The largest difference of two arrays, in units of the largest entry wanted.
+
+    What is mere rounding is reported as `ROUNDING`, so that it does not look like a change.
+    """
+    found, wanted = np.asarray(found, np.float64), np.asarray(wanted, np.float64)
+    if found.shape != wanted.shape or not np.isfinite(found).all():
+        raise ValueError(f"wanted numbers of shape {wanted.shape}, found {found!r}")
+    size = float(np.abs(wanted).max()) or 1.0
+    return max(float(np.abs(found - wanted).max()) / size, ROUNDING[dtype])
+
+
+def from_steps(play, dtype):
+    """The larger of the differences in losses and decisions from the engine of single steps.
+
+    ``play(engine)`` returns the result of a new learner's first rounds.
+    """
+    fused, steps = play("fused"), play("steps")
+    return max(
+        difference(fused.losses, steps.losses, dtype),
+        difference(fused.decision, steps.decision, dtype),
+    )
+
+
+def warm(benchmark, *params):
+    """Call everything timed once, so that it is compiled."""
+    for name in dir(benchmark):
+        if name.startswith("time_"):
+            getattr(benchmark, name)(*params)

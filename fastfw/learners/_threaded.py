@@ -1,78 +1,85 @@
-"""Rounds of ORGFW and OSFW whose batches are shared by threads.
-
-Each thread adds up the gradients of its rows. Parts are added in the order of the rows, so that the
-number of threads decides the bits, and nothing else does.
-"""
+"""Compiled rounds whose batches are shared by threads."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._threads import cuts, in_threads
-from fastfw.learners._engines import FusedMomentum
+from fastfw._checks import FloatArray
+from fastfw._threads import with_helpers
 from fastfw.problems import Rows
 
-__all__ = ["threaded_rounds"]
+__all__ = ["in_team", "make_team", "shared_rounds"]
 
 
-def threaded_rounds(
-    engine: FusedMomentum, t: int, rows: Rows, starts: npt.NDArray[np.intp]
-) -> tuple[int, npt.NDArray[np.float64]]:
-    """As `FusedMomentum.rounds`, in ``engine.threads`` threads."""
-    from fastfw.kernels import loops
+def make_team(threads: int, rounds: int, u: FloatArray) -> tuple[npt.NDArray[Any], ...]:
+    """Return what threads share that play so many rounds, see ``kernels.parts``."""
+    from fastfw.kernels.parts import LISTS
 
-    k = starts.size - 1
-    losses = np.empty(k)
-    new = np.empty_like(engine.index), np.empty_like(engine.value)
-    parts = [np.empty_like(engine.u) for _ in range(engine.threads - 1)]
-    for i in range(k):
-        alpha, beta, gamma, eta = engine.coefficients(t + i)
-        loss = _gradient(engine, rows, starts[i : i + 2], alpha, beta, parts)
-        reduction = 1.0 / int(starts[i + 1] - starts[i]) if engine.mean else 1.0
-        losses[i] = loss * reduction
-        with np.errstate(over="ignore", invalid="ignore"):  # only NumPy warns, without the JIT
-            if not np.isfinite(loss) or not loops.conclude(
-                reduction, gamma, eta, engine.radius, engine.u, engine.estimates, engine.previous,
-                engine.sum, engine.index, engine.value, *new, engine.scalars,
-            ):  # fmt: skip
-                return i, losses[: i + 1]
-    return k, losses
+    others = np.empty((threads - 1, *u.shape), u.dtype)
+    return others, np.empty(LISTS + len(u) + threads), np.zeros(1 + 2 * rounds, np.int64)
 
 
-def _gradient(
-    engine: FusedMomentum,
+def shared_rounds(
+    lead: Callable[[tuple[Any, ...]], int],
+    threads: int,
     rows: Rows,
-    ends: npt.NDArray[np.intp],
-    alpha: float,
-    beta: float,
-    parts: list[npt.NDArray[Any]],
-) -> float:
-    """Algorithm 1, lines 2-7: the loss; the gradients' sum goes to the estimate that is scratch."""
-    from fastfw.kernels import logistic, loops
-    from fastfw.kernels._tiles import GROUP
+    starts: npt.NDArray[np.intp],
+    alpha: npt.NDArray[np.float64],
+    beta: npt.NDArray[np.float64],
+    u: FloatArray,
+    sums: FloatArray,
+    previous: FloatArray,
+    index: npt.NDArray[np.intp],
+) -> int:
+    """Return what ``lead(team)`` returns, the rounds done, with threads - 1 helpers.
 
-    scale, _, last, parity = engine.scalars[:4]
-    moved = np.empty_like(engine.value)
-    mode, shrink = loops.previous_point(last, beta, engine.value, moved)
-    G = engine.estimates[1 - int(parity)]
-    low, stop = int(ends[0]), int(ends[1])
-    edges = cuts(stop - low, engine.threads, GROUP)
+    The arguments after `threads` are those of ``kernels.parts.help_rounds``.
+    """
+    team = make_team(threads, starts.size - 1, u)
 
-    def gradient(first: int, end: int, own: npt.NDArray[Any]) -> float:
-        upcoming = rows.rows[stop + first : stop + first + logistic.LONGEST_BLOCK]
+    def assist() -> None:
+        from fastfw.kernels import parts
+
+        parts.help_rounds(
+            *rows, starts, alpha, beta, u, sums, previous, index, team
+        )  # fmt: skip
+
+    done: int = in_team(partial(lead, team), assist, team[2], threads)
+    return done
+
+
+def in_team(
+    lead: Callable[[], Any],
+    assist: Callable[[], None],
+    words: npt.NDArray[np.int64],
+    threads: int,
+) -> Any:
+    """Return what `lead` returns, with threads - 1 helpers that do `assist` until words[0] says so.
+
+    Nothing overflows loudly, as without the JIT it would.
+    """
+    if threads == 1:
         with np.errstate(over="ignore", invalid="ignore"):
-            loss: float = logistic.recursive_gradient(
-                rows.X, rows.y, rows.rows[low + first : low + end], engine.u, scale, mode,
-                engine.previous, engine.index, moved, shrink, alpha, beta, own, upcoming,
-            )  # fmt: skip
-        return loss
+            return lead()
+    from fastfw.kernels._shared import NOT_YET, OVER
 
-    pieces = zip(edges, edges[1:], [G, *parts], strict=False)
-    losses = in_threads([partial(gradient, *piece) for piece in pieces])
-    for part in parts[: len(losses) - 1]:
-        G += part
-    return float(sum(losses))
+    def leading() -> Any:
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return lead()
+        finally:
+            words[0] = OVER
+
+    def assisting() -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            assist()
+
+    words[0] = OVER
+    assisting()  # is over at once, and compiled
+    words[0] = NOT_YET
+    return with_helpers(leading, assisting, threads - 1)
