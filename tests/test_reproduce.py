@@ -395,10 +395,15 @@ def test_one_trial_leaves_differences_open(tmp_path):
     found = find(result)
     assert [f.verdict for f in found if f.claim == "C4"] == ["open"] * 4
     assert [f.verdict for f in found if f.claim == "C5"] == ["confirmed"] * 4  # by their ratio
-    assert "one trial, comparable" in found[0].numbers
+    assert "(one trial, comparable: the next method is 55 above MORGFW)" in found[0].numbers
+    curves = {c.method: c for c in own.panels["regret"]}
+    curves["ofw"] = replace(curves["ofw"], values=curves["ofw"].values - 100)
+    below = replace(own, panels={**own.panels, "regret": tuple(curves.values())})
+    (first, *_) = find(Reproduction("figure2", False, 1, 0, (below,)))
+    assert "the next method is 5 below MORGFW" in first.numbers
     text = format_claims(result)
     assert "1 trial from seed 0. One trial gives no standard error" in text
-    for nothing in ("nan", "±", "1 trials", "standard errors"):
+    for nothing in ("nan", "±", "1 trials", "standard errors", "single trials"):
         assert nothing not in text
     first = stochastic(*[[[1]] * 5] * 3)
     first = replace(first, panels={k: tuple(map(single, v)) for k, v in first.panels.items()})
