@@ -8,31 +8,43 @@ read-only view of the same memory; everything else is copied exactly once.
 
 from __future__ import annotations
 
-import math
-import numbers
-import operator
-from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from fastfw._csr import csr_features, is_sparse
+from fastfw._scalars import (
+    boolean,
+    choice,
+    fraction,
+    non_negative_float,
+    positive_float,
+    positive_int,
+    seed,
+    shown,
+)
 
 __all__ = [
     "FloatArray",
     "IndexArray",
+    "as_array",
     "batch_parts",
+    "boolean",
+    "choice",
     "features",
     "fewer_classes_than_rows",
     "float_dtype",
     "fraction",
     "labels",
+    "locked",
     "non_negative_float",
     "positive_float",
     "positive_int",
+    "real_array",
     "sealed",
     "seed",
+    "shown",
 ]
 
 FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
@@ -109,10 +121,8 @@ def features(
     if sparse and is_sparse(X):
         csr: FloatArray = csr_features(X, name=name, n_features=n_features, dtype=target)
         return csr
-    given = _as_array(X, name)
+    given = real_array(X, name)
     kind = given.dtype.kind
-    if kind not in "fiub":
-        raise TypeError(_not_numbers(given, name, X))
     if given.ndim != 2:
         hint = f"; a single sample is {name}[np.newaxis, :]" if given.ndim == 1 else ""
         raise ValueError(
@@ -194,7 +204,7 @@ def labels(
         ...
     ValueError: y[2] is 3; with 3 classes, labels must be 0, ..., 2
     """
-    given = _as_array(y, name)
+    given = as_array(y, name)
     if given.size == 0:
         raise ValueError(f"{name} is empty: at least one label is needed")
     if given.dtype.kind not in "iub":
@@ -231,6 +241,43 @@ def labels(
     return canonical
 
 
+def as_array(value: object, name: str) -> npt.NDArray[Any]:
+    """Return anything array-like as a plain ndarray; masks must not vanish silently."""
+    if type(value) is np.ndarray:
+        return value
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array; fill it in first, with {name}.filled(...)")
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} cannot be read as a NumPy array: {error}") from None
+
+
+def real_array(value: object, name: str) -> npt.NDArray[Any]:
+    """Return anything array-like as an array of real numbers, of any shape and dtype that is one.
+
+    Raises
+    ------
+    TypeError
+        If it holds complex numbers, strings or objects, or is a sparse matrix or a masked array.
+    ValueError
+        If it cannot be read as an array.
+
+    Examples
+    --------
+    >>> real_array([1, 2], "x")
+    array([1, 2])
+    >>> real_array([1j], "x")
+    Traceback (most recent call last):
+        ...
+    TypeError: x must hold real numbers, but its dtype is complex128; use x.real
+    """
+    array = as_array(value, name)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(_not_numbers(array, name, value))
+    return array
+
+
 def sealed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a view of an array of one's own that NumPy refuses to make writable again.
 
@@ -240,6 +287,23 @@ def sealed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     base = array if array.base is None else array.copy()
     base.flags.writeable = False
     return base.view()
+
+
+def locked(thing: Any) -> Any:
+    """Return an array as a read-only view, and a batch with its arrays so; all else as it is.
+
+    For what is handed to code that is not ours: writing to it fails instead of changing the data.
+    """
+    if isinstance(thing, np.ndarray):
+        view = thing.view()
+        view.flags.writeable = False
+        return view
+    if isinstance(thing, tuple | list) and any(isinstance(part, np.ndarray) for part in thing):
+        parts = map(locked, thing)
+        if hasattr(thing, "_make"):  # a named tuple
+            return thing._make(parts)
+        return list(parts) if isinstance(thing, list) else tuple(parts)
+    return thing
 
 
 def fewer_classes_than_rows(y: IndexArray, name: str = "y") -> None:
@@ -320,141 +384,6 @@ def float_dtype(dtype: npt.DTypeLike, name: str = "dtype") -> np.dtype[Any]:
     return found
 
 
-def positive_float(value: object, name: str) -> float:
-    """Return a finite number above zero as a plain float.
-
-    Raises
-    ------
-    TypeError
-        If `value` is not a real number (booleans are not).
-    ValueError
-        If it is NaN, infinite, zero or negative.
-
-    Examples
-    --------
-    >>> positive_float(8, "radius")
-    8.0
-    """
-    number = _real(value, name, "a positive number")
-    if not number > 0.0:
-        raise ValueError(f"{name} must be a positive number, but it is {value}")
-    return number
-
-
-def non_negative_float(value: object, name: str) -> float:
-    """Return a finite number of at least zero as a plain float.
-
-    Raises
-    ------
-    TypeError
-        If `value` is not a real number (booleans are not).
-    ValueError
-        If it is NaN, infinite or negative.
-
-    Examples
-    --------
-    >>> non_negative_float(0, "tol")
-    0.0
-    """
-    number = _real(value, name, "a number >= 0")
-    if number < 0.0:
-        raise ValueError(f"{name} must be a number >= 0, but it is {value}")
-    return number
-
-
-def fraction(value: object, name: str, *, positive: bool = False) -> float:
-    """Return a number in [0, 1], or in (0, 1] if `positive`, as a plain float.
-
-    Raises
-    ------
-    TypeError
-        If `value` is not a real number (booleans are not).
-    ValueError
-        If it lies outside the interval or is NaN.
-
-    Examples
-    --------
-    >>> fraction(0.5, "step")
-    0.5
-    """
-    wanted = "a number in (0, 1]" if positive else "a number in [0, 1]"
-    number = _real(value, name, wanted)
-    if not 0.0 <= number <= 1.0 or (positive and number == 0.0):
-        raise ValueError(f"{name} must be {wanted}, but it is {value}")
-    return number
-
-
-def positive_int(value: object, name: str, *, minimum: int = 1) -> int:
-    """Return an integer of at least `minimum` as a plain int.
-
-    Raises
-    ------
-    TypeError
-        If `value` is not an integer; booleans and floats are not, whatever their value.
-    ValueError
-        If it is below `minimum`.
-
-    Examples
-    --------
-    >>> positive_int(600, "batch_size")
-    600
-    """
-    number = _integer(value, name, f"an integer >= {minimum}")
-    if number < minimum:
-        raise ValueError(f"{name} must be an integer >= {minimum}, but it is {number}")
-    return number
-
-
-def seed(value: object, name: str = "seed") -> int | tuple[int, ...]:
-    """Return a seed that gives the same random numbers whenever it is used.
-
-    Parameters
-    ----------
-    value : int or sequence of int
-        Integers >= 0.  A sequence such as ``(seed, trial)`` makes independent streams.
-    name : str
-        The argument's name, for error messages.
-
-    Returns
-    -------
-    int or tuple of int
-        What ``np.random.default_rng`` takes.
-
-    Raises
-    ------
-    TypeError
-        If it is not an integer or a sequence of integers.  ``None`` and generators are refused:
-        a second pass would draw other numbers than the first.
-    ValueError
-        If an integer is negative or the sequence is empty.
-
-    Examples
-    --------
-    >>> seed((0, 3))
-    (0, 3)
-    """
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        if isinstance(value, np.ndarray) and value.ndim == 0:
-            return positive_int(value, name, minimum=0)
-        parts = tuple(positive_int(part, f"{name}[{i}]", minimum=0) for i, part in enumerate(value))
-        if not parts:
-            raise ValueError(f"{name} must not be an empty sequence; give an integer >= 0")
-        return parts
-    return positive_int(value, name, minimum=0)
-
-
-def _as_array(value: object, name: str) -> npt.NDArray[Any]:
-    """View anything array-like as a plain ndarray; masks must not vanish silently."""
-    if type(value) is np.ndarray:
-        return value
-    if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"{name} is a masked array; fill it in first, with {name}.filled(...)")
-    try:
-        return np.asarray(value)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} cannot be read as a NumPy array: {error}") from None
-
-
 def _canonical(given: npt.NDArray[Any], target: np.dtype[Any]) -> npt.NDArray[Any]:
     """Return a canonical, read-only array: the same memory if possible, else one copy."""
     flags = given.flags
@@ -496,40 +425,3 @@ def _not_numbers(given: npt.NDArray[Any], name: str, original: object) -> str:
             f"if all entries are numbers, use {name}.astype(np.float64)"
         )
     return f"{name} must hold real numbers, but its dtype is {given.dtype}"
-
-
-def _scalar(value: object) -> object:
-    """Unwrap a zero-dimensional array."""
-    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
-
-
-def _real(value: object, name: str, wanted: str) -> float:
-    value = _scalar(value)
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be {wanted}, but it is {_shown(value)}")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise ValueError(f"{name} must be {wanted}, but it is {_shown(value, bare=True)}")
-    return number
-
-
-def _integer(value: object, name: str, wanted: str) -> int:
-    value = _scalar(value)
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
-        hint = ""
-        if isinstance(value, float | np.floating) and float(value).is_integer():
-            hint = f"; write {int(value)}"
-        raise TypeError(f"{name} must be {wanted}, but it is {_shown(value)}{hint}")
-    return operator.index(value)
-
-
-def _shown(value: object, *, bare: bool = False) -> str:
-    """Show a value on one short line, with its type unless `bare`."""
-    text = repr(value) if not isinstance(value, np.generic) else str(value)
-    text = " ".join(text.split())
-    if len(text) > 60:
-        text = text[:57] + "..."
-    return text if bare else f"{text} ({type(value).__name__})"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import struct
 import sys
+import tempfile
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._files import atomic_write
+from fastfw._messages import shown
 
 __all__ = ["FETCHED", "cache_folder", "fetch"]
 
@@ -47,9 +51,11 @@ def fetch(name: str, base: Path) -> None:
     Raises
     ------
     ImportError
-        If scikit-learn, or what it needs to read OpenML's files, is not installed.
+        If scikit-learn is not installed.
+    PermissionError
+        If nothing can be written below `base`.
     ConnectionError
-        If OpenML cannot be reached.
+        If OpenML cannot be reached, or what it sends breaks off.
     ValueError
         If what came is not the data set.
     """
@@ -59,17 +65,28 @@ def fetch(name: str, base: Path) -> None:
     except ImportError as error:
         raise ImportError(
             f"data set {name!r} is fetched by scikit-learn, which cannot be imported ({error}): "
-            "pip install scikit-learn pandas"
+            "pip install scikit-learn"
         ) from None
+    _check_writable(name, base)
+    elsewhere = "or put its published files where the message without fetch=True says"
+    parser = "pandas" if importlib.util.find_spec("pandas") else "liac-arff"
     try:
-        # Nothing is kept in scikit-learn's own cache: the files written below are smaller.
-        bunch = fetch_openml(data_id=number, as_frame=False, parser="auto", cache=False)
-    except ImportError as error:
-        raise ImportError(f"data set {name!r} cannot be read: {error}") from None
-    except OSError as error:  # no network, or an answer that is an error
+        # Nothing stays in scikit-learn's own cache: the files written below are smaller.
+        with tempfile.TemporaryDirectory() as scratch:
+            bunch = fetch_openml(data_id=number, data_home=scratch, as_frame=False, parser=parser)
+    except (OSError, HTTPException) as error:  # no network, or an answer that is none or half
+        reason = shown(str(error) or type(error).__name__, 300)
         raise ConnectionError(
-            f"data set {name!r} could not be fetched from OpenML ({error}): try again where there "
-            "is a network, or put its published files where the message without fetch=True says"
+            f"data set {name!r} could not be fetched from OpenML ({reason}): "
+            f"try again where there is a network, {elsewhere}"
+        ) from None
+    except MemoryError:
+        raise
+    # Unknown there, differs from its checksum, or damaged: a dozen kinds of exception.
+    except Exception as error:
+        raise ValueError(
+            f"data set {name!r}: what OpenML sent cannot be used ({shown(str(error), 300)}): "
+            f"try again later, {elsewhere}"
         ) from None
     pixels, labels = _as_bytes(bunch.data, name, "pixels"), _as_bytes(bunch.target, name, "labels")
     n = n_train + _TEST_ROWS
@@ -78,15 +95,38 @@ def fetch(name: str, base: Path) -> None:
             f"data set {name!r}: OpenML sent pixels of shape {pixels.shape} and labels of shape "
             f"{labels.shape}, where ({n}, {width}) and ({n},) are known"
         )
+    if labels.max() > 9:
+        raise ValueError(
+            f"data set {name!r}: OpenML sent the label {labels.max()}; 0 to 9 are known"
+        )
     write = _write_idx if name == "mnist" else _write_cifar
     write(pixels, labels, n_train, base)
 
 
+def _check_writable(name: str, base: Path) -> None:
+    """Refuse a folder that files cannot go to, before they are fetched."""
+    parent = next(folder for folder in (base, *base.absolute().parents) if folder.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise PermissionError(
+            f"data set {name!r} would be kept in {base}, but {parent} takes no files: name another "
+            "folder with root= or the environment variable FASTFW_DATA"
+        )
+
+
 def _as_bytes(values: Any, name: str, what: str) -> npt.NDArray[np.uint8]:
     """Return whole numbers from 0 to 255, given as numbers or as text, as bytes."""
-    numbers = np.asarray(values).astype(np.float64)
-    whole = numbers.astype(np.uint8)
-    if not np.array_equal(whole, numbers):
+    numbers = np.asarray(values)
+    try:
+        if numbers.dtype.kind not in "uif":
+            numbers = numbers.astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            whole = numbers.astype(np.uint8)
+    except (TypeError, ValueError):
+        whole = np.zeros(0, np.uint8)
+    # Row by row, as CIFAR-10 takes 1.5 GB as it comes.
+    if whole.shape != numbers.shape or not all(
+        np.array_equal(a, b) for a, b in zip(whole, numbers, strict=True)
+    ):
         raise ValueError(f"data set {name!r}: OpenML sent {what} that are not bytes")
     return whole
 

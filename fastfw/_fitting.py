@@ -17,10 +17,15 @@ from fastfw._checks import FloatArray, IndexArray
 from fastfw.learners._base import OnlineLearner
 from fastfw.streams import Dataset, IndexedStream
 
-__all__ = ["RADII", "Fit", "Plan", "Sample", "choose_radius", "fit", "frequencies", "mean_loss"]
+__all__ = [
+    "RADII", "Fit", "Look", "Plan", "Sample", "choose_radius", "fit", "frequencies", "latest",
+    "mean_loss",
+]  # fmt: skip
 
-#: Radii that are tried in this order until the held-out loss rises.
+#: Radii that are tried in this order until the held-out loss stops falling.
 RADII = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+#: A larger radius has to lower the held-out loss by this part of it: else the sparser model.
+LEAST_GAIN = 0.05
 #: The radius where there is too little data to hold any of it out, and how little that is.
 FEW, RADIUS_OF_FEW = 100, 10.0
 #: An epoch has so many rounds at least.
@@ -63,6 +68,13 @@ class Plan(NamedTuple):
     average: bool
 
 
+class Look(NamedTuple):
+    """A round and the sum of the decisions before it."""
+
+    t: int
+    total: FloatArray
+
+
 class Fit(NamedTuple):
     """A model and how good it is on the data it was fitted to."""
 
@@ -70,6 +82,8 @@ class Fit(NamedTuple):
     loss: float
     gap: float
     epochs: int
+    looks: list[Look]
+    """The last two looks, or the start and the last one."""
 
 
 def frequencies(
@@ -155,7 +169,7 @@ def fit(learner: OnlineLearner, sample: Sample, plan: Plan, rng: np.random.Gener
     since the look before (the last but one where that was a moment ago), or the latest decision.
     It is the last one if its Frank-Wolfe gap is at most ``plan.tol``.
     """
-    looks = [(1, np.zeros(learner.set.shape))]  # rounds and the sums of the decisions before them
+    looks = [Look(1, np.zeros(learner.set.shape))]
     look = 1
     for done in range(1, plan.epochs + 1):
         learner.run(epoch(sample, plan.batch_size, rng))
@@ -163,31 +177,42 @@ def fit(learner: OnlineLearner, sample: Sample, plan: Plan, rng: np.random.Gener
             continue
         x = learner.play()
         if plan.average:
-            total = learner.average * np.float64(learner.t - 1)
-            recent = learner.t - looks[-1][0] >= looks[-1][0] // 2
-            since, before = looks[-1 if recent else 0]
-            x = ((total - before) / (learner.t - since)).astype(x.dtype)
-            looks = [looks[-1], (learner.t, total)]
+            recent = learner.t - looks[-1].t >= looks[-1].t // 2
+            x, now = latest(learner, looks[-1 if recent else 0])
+            looks = [looks[-1], now]
         loss, gradient = mean_loss(x, sample)
         least = gradient.reshape(-1) @ np.asarray(learner.set.lmo(gradient)).reshape(-1)
         gap = max(0.0, float(np.vdot(gradient, x) - least))
         if gap <= plan.tol:
             break
         look *= 2
-    return Fit(x, loss, gap, done)
+    return Fit(x, loss, gap, done, looks)
+
+
+def latest(learner: OnlineLearner, since: Look, *, newest: bool = False) -> tuple[FloatArray, Look]:
+    """Return the mean of the decisions played since a look, with the newest if asked, and a look.
+
+    The newest decision, which `learner.play` returns, has not been played yet.
+    """
+    x = learner.play()
+    now = Look(learner.t, learner.average * np.float64(learner.t - 1))
+    total, count = now.total - since.total, now.t - since.t
+    if newest:
+        total, count = total + x, count + 1
+    return (total / count).astype(x.dtype), now
 
 
 def choose_radius(
     learner: Callable[[float], OnlineLearner], sample: Sample, plan: Plan, rng: np.random.Generator
 ) -> tuple[float, list[tuple[float, float]]]:
-    """Choose the radius of `RADII` with the least held-out loss.
+    """Choose the last radius of `RADII` that still lowers the held-out loss.
 
     Parameters
     ----------
     learner : callable
         Makes a learner of a radius.
     sample, plan, rng
-        As in `fit`; plans of half as many epochs.
+        As in `fit`; a fifth of the epochs.
 
     Returns
     -------
@@ -197,7 +222,7 @@ def choose_radius(
     """
     if sample.size < FEW:
         return RADIUS_OF_FEW, []
-    plan = plan._replace(epochs=max(1, plan.epochs // 2))
+    plan = plan._replace(epochs=max(1, plan.epochs // 5))
     # the rows of every class in a random order, dealt out in turn
     order = rng.permutation(sample.rows.size)
     order = order[np.argsort(sample.data.y[sample.rows[order]], kind="stable")]
@@ -211,6 +236,6 @@ def choose_radius(
             found = fit(learner(radius), sample.part(fold != k), plan, rng)
             losses.append(mean_loss(found.x, sample.part(fold == k), gradient=False)[0])
         tried.append((radius, float(np.mean(losses))))
-        if len(tried) > 1 and tried[-1][1] > tried[-2][1]:
+        if len(tried) > 1 and tried[-1][1] > (1.0 - LEAST_GAIN) * tried[-2][1]:
             return tried[-2][0], tried
     return tried[-1][0], tried

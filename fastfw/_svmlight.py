@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import math
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import IndexArray
+from fastfw._messages import shown
 
-__all__ = ["ENDINGS", "is_svmlight", "read_svmlight"]
+__all__ = ["ENDINGS", "is_svmlight", "read_svmlight", "widest_line"]
 
 ENDINGS = (".svmlight", ".svm", ".libsvm")
 """How the names of such files end, before ``.gz`` or ``.bz2`` if they are packed."""
@@ -44,7 +50,8 @@ def read_svmlight(
     Returns
     -------
     X, y, X_test, y_test
-        Sparse (CSR) features; labels numbered 0, 1, ... in increasing order of the file's.
+        Sparse (CSR) features; labels numbered 0, 1, ... in increasing order of the file's. Columns
+        count from 1, or from 0 in files that have a column 0.
 
     Raises
     ------
@@ -53,8 +60,8 @@ def read_svmlight(
     ImportError
         If scikit-learn, whose reader is used, is not installed.
     ValueError
-        If a file is damaged, holds several labels a row, or the test part has a label that the
-        training part has not.
+        If a file is damaged, holds several labels a row or one class only, or the test part has a
+        label that the training part has not. The message names the line.
     """
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
@@ -72,17 +79,22 @@ def read_svmlight(
         parts = load_svmlight_files([str(file) for file in files], dtype=dtype)
     # Damage surfaces as several kinds of exception from the reader and from the unpackers.
     except Exception as error:
+        for file in files:
+            _refuse(file, dtype)
         names = " and ".join(str(file) for file in files)
-        raise ValueError(f"{names}: not svmlight, or damaged ({error})") from None
-    for X, file in zip(parts[::2], files, strict=True):
+        raise ValueError(f"{names}: not svmlight, or damaged ({shown(str(error), 200)})") from None
+    for X, labels, file in zip(parts[::2], parts[1::2], files, strict=True):
         if not X.shape[0]:
             raise ValueError(f"{file}: holds no row")
-        if not np.isfinite(X.data).all():
+        if not (np.isfinite(X.data).all() and np.isfinite(labels).all()):
+            _refuse(file, dtype)
             raise ValueError(f"{file}: holds NaN or infinity, or a value beyond {dtype}")
-    for labels, file in zip(parts[1::2], files, strict=True):
-        if not np.isfinite(labels).all():
-            raise ValueError(f"{file}: has a label that is NaN or infinite")
     known, y = np.unique(parts[1], return_inverse=True)
+    if len(known) == 1:
+        raise ValueError(
+            f"{path}: all {len(y)} rows have the label {known[0]:g}; at least two classes are "
+            "wanted"
+        )
     if len(parts) == 2:
         return parts[0], y.astype(np.intp), None, None
     return parts[0], y.astype(np.intp), parts[2], _numbered(parts[3], known, test)
@@ -93,7 +105,94 @@ def _numbered(values: npt.NDArray[Any], known: npt.NDArray[Any], file: Path) -> 
     places = np.minimum(np.searchsorted(known, values), len(known) - 1)
     strange = known[places] != values
     if strange.any():
+        row = int(np.argmax(strange))
         raise ValueError(
-            f"{file}: has the label {values[np.argmax(strange)]:g}, which no training row has"
+            f"{file}{_line_of(file, row)}: has the label {values[row]:g}, which no training row has"
         )
     return places.astype(np.intp)
+
+
+def widest_line(path: Path, X: Any) -> str:
+    """Return which line has the last column, for a message; nothing if none of this file has."""
+    if not X.nnz or X.indices.max() + 1 < X.shape[1]:
+        return ""
+    row = int(np.searchsorted(X.indptr, int(np.argmax(X.indices)), side="right")) - 1
+    return f" (the last column is in{_line_of(path, row).removeprefix(',')})"
+
+
+# Where a fault is: only looked for when there is one
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield the number of each line that holds a row, and its parts."""
+    opened: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix.lower(), open)
+    with opened(path, "rb") as file:
+        for number, line in enumerate(file, start=1):
+            parts = line.partition(b"#")[0].split()
+            if parts:
+                yield number, parts
+
+
+def _line_of(path: Path, row: int) -> str:
+    """Return where a row stands, for a message; nothing if the file cannot be read again."""
+    try:
+        for index, (number, _) in enumerate(_rows(path)):
+            if index == row:
+                return f", line {number}"
+    except (OSError, EOFError, zlib.error):
+        pass
+    return ""
+
+
+def _refuse(path: Path, dtype: np.dtype[Any]) -> None:
+    """Raise ValueError for the first line that is at fault, if there is one."""
+    try:
+        for number, parts in _rows(path):
+            fault = _fault(parts, dtype)
+            if fault:
+                raise ValueError(f"{path}, line {number}: {fault}")
+    except (OSError, EOFError, zlib.error):  # the reader's own message says more
+        return
+
+
+def _fault(parts: list[bytes], dtype: np.dtype[Any]) -> str:
+    """Return what is wrong with a row; nothing if nothing is."""
+    label, *features = parts
+    if b"," in label:
+        return f"several labels, {_text(label)}, where one is wanted"
+    if b":" in label:
+        return f"{_text(label)} stands where the label is wanted"
+    if not math.isfinite(_number(label)):
+        return f"has a label that is no finite number: {_text(label)}"
+    if features and features[0].startswith(b"qid:"):
+        del features[0]
+    last = -1
+    for feature in features:
+        name, colon, value = feature.partition(b":")
+        column = int(name) if name.lstrip(b"-").isdigit() and len(name) < 20 else None
+        if not colon or column is None:
+            return f"{_text(feature)} stands where column:value is wanted"
+        if not 0 <= column < 2**31:
+            return f"column {column}, where 1 to {2**31 - 1} are wanted"
+        if column == last:
+            return f"column {column} is given twice"
+        if column < last:
+            return f"column {column} follows {last}; columns must increase within a row"
+        last = column
+        if not abs(_number(value)) <= float(np.finfo(dtype).max):
+            return (
+                f"the value of column {column} is {_text(value)}: not a number, NaN, infinity or "
+                f"beyond {dtype}"
+            )
+    return ""
+
+
+def _number(text: bytes) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _text(part: bytes) -> str:
+    return f"'{shown(part.decode('latin-1'))}'"

@@ -13,7 +13,7 @@ from typing import Any
 
 from fastfw._checks import positive_int
 
-__all__ = ["VARIABLE", "number_of_threads", "with_helpers"]
+__all__ = ["VARIABLE", "number_of_threads", "share", "with_helpers"]
 
 #: The environment variable that says how many threads learners use by default.
 VARIABLE = "FASTFW_NUM_THREADS"
@@ -57,3 +57,23 @@ def with_helpers(lead: Callable[[], Any], assist: Callable[[], None], helpers: i
         for other in others:
             if not other.cancel():
                 other.result()
+
+
+def share(work: Callable[[int], None], parts: int) -> None:
+    """Call ``work(0)``, ..., ``work(parts - 1)``, each once, in as many threads.
+
+    >>> done = []
+    >>> share(done.append, 3)
+    >>> sorted(done)
+    [0, 1, 2]
+    """
+    numbers = iter(range(parts))
+
+    def take() -> None:
+        for k in numbers:
+            work(k)
+
+    if parts == 1:
+        take()
+    else:
+        with_helpers(take, take, parts - 1)

@@ -68,10 +68,12 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
         shared: dict[str, Any] = {"dtype": dtype, "threads": threads}
         for method in (fastfw.ORGFW, fastfw.OSFW):
             play(partial(method, problem, ball, **shared), data)
+        play(partial(fastfw.RegularizedOFW, problem, ball, rounds=6, **shared), data)
         if threads == 1:
             problem.loss(ball.start(), data)
             problem.gradient(ball.start(), data)
-            play(partial(fastfw.RegularizedOFW, problem, ball, rounds=6, dtype=dtype), data)
+        else:
+            play(partial(fastfw.MORGFW, problem, ball, rounds=6, sub_batch_size=2, **shared), data)
 
     def learn_in_steps(data: Any) -> None:
         learner = fastfw.MORGFW(problem, ball, rounds=2, sub_batch_size=2, engine="steps")
@@ -121,6 +123,7 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
         todo["bytes"] = partial(learn_from, codes, dtype)
         todo["sparse rows"] = partial(learn_from, rows, dtype)
         todo["threads"] = partial(learn_from, dense, dtype, 2)
+        todo["threads, bytes"] = partial(learn_from, codes, dtype, 2)
         todo["sets"] = partial(move, dtype)
         todo["steps engine"] = partial(learn_in_steps, dense)
         todo["network"] = partial(train_network, dense)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import batch_parts
+from fastfw._checks import as_array, batch_parts, locked, real_array
 from fastfw.problems import Rows, all_rows
 from fastfw.sets._base import shape_of
 from fastfw.streams import Batch
@@ -83,26 +84,45 @@ class FunctionProblem:
         Raises
         ------
         TypeError
-            If the function does not return a pair, or the batch is not a pair where one is wanted.
+            If the function does not return a pair of a number and an array of numbers, if Numba
+            cannot compile it for the batch, or if the batch is not a pair where one is wanted.
         ValueError
-            If the gradient has another shape than the decisions.
+            If the gradient has another shape than the decisions, or the function writes to what
+            it is given.
         """
-        point = np.asarray(x)
-        found = self._function(point, *batch_parts(batch)) if self._pairs else (
-            self._function(point, batch)
-        )  # fmt: skip
+        parts = batch_parts(batch) if self._pairs else (batch,)
+        try:
+            found = self._function(*map(locked, (np.asarray(x), *parts)))
+        except Exception as error:
+            self.raise_short(error)
+            raise
         if not isinstance(found, tuple | list) or len(found) != 2:
             raise TypeError(
-                f"{self._name} must return a pair (loss, gradient), but it returned a "
-                f"{type(found).__name__}"
+                f"{self._name} must return a pair (loss, gradient), but it returned {_kind(found)}"
             )
-        gradient = np.asarray(found[1])
+        loss, gradient = as_array(found[0], "loss"), as_array(found[1], "gradient")
+        if loss.ndim or loss.dtype.kind not in "fiub":
+            raise TypeError(
+                f"{self._name} must return a number as its loss, but it returned {_kind(found[0])}"
+            )
         if gradient.shape != self._shape:
             raise ValueError(
-                f"{self._name} must return a gradient of shape {self._shape}, but it returned one "
-                f"of shape {gradient.shape}"
+                f"{self._name} must return a gradient of shape {self._shape}, but it returned "
+                f"{_kind(found[1])}"
             )
-        return float(found[0]), gradient
+        return float(loss), real_array(gradient, f"the gradient that {self._name} returns")
+
+    def raise_short(self, error: Exception) -> None:
+        """Raise what Numba says of the function in one line, if the error is of Numba's making."""
+        if not self.compiled:
+            return
+        from numba.core.errors import NumbaError
+
+        if isinstance(error, NumbaError):
+            raise TypeError(
+                f"Numba cannot compile {self._name} for these arguments: {_gist(error)}; it says "
+                f"more where you call {self._name} yourself"
+            ) from None
 
     def loss(self, x: npt.ArrayLike, batch: object) -> float:
         """Return the loss at x on a batch."""
@@ -134,7 +154,7 @@ def problem_from_function(
         Either of two parameters, ``(x, batch)``: the batch as it comes from the stream, whatever it
         is. Or of three, ``(x, X, y)``: the parts of a batch that is a pair or has ``.X`` and
         ``.y``. It returns a pair: the loss, a number, and the gradient, an array of x's shape.
-        `x` is read-only.
+        Arrays are handed over read-only: x, and those of the batch.
     shape : int or tuple of int
         Shape of the decisions.
     reduction : {"mean", "sum"}
@@ -196,6 +216,26 @@ def _plain(array: Any, dtype: npt.DTypeLike | None) -> Any:
     canonical = np.require(given, wanted, ["C", "A"]).view()
     canonical.flags.writeable = False
     return canonical
+
+
+def _kind(found: Any) -> str:
+    """Describe what a function returned."""
+    if isinstance(found, np.ndarray):
+        return f"an array of shape {found.shape} and dtype {found.dtype}"
+    if isinstance(found, tuple | list):
+        return f"a {type(found).__name__} of length {len(found)}"
+    return "None" if found is None else f"a {type(found).__name__}"
+
+
+def _gist(error: Exception) -> str:
+    """Say what Numba complains of, and in which line, without its advice."""
+    text = re.sub("\x1b\\[[0-9;]*m", "", str(error))
+    lines = [line.strip() for line in text.splitlines()]
+    lines = [line for line in lines if line and not line.startswith("Failed in nopython")]
+    where = re.findall(r'^File "(.+?)", line (\d+)', "\n".join(lines), flags=re.MULTILINE)
+    gist = lines[0].rstrip(":.") if lines else type(error).__name__
+    gist = gist if len(gist) <= 160 else f"{gist[:157]}..."
+    return gist + (f" (line {where[-1][1]} of {where[-1][0]})" if where else "")
 
 
 def _takes_pairs(function: Callable[..., Any]) -> bool:

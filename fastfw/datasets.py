@@ -84,7 +84,8 @@ def load(
         scaling: an .npz file that holds `X` (n, d), `y` (n,) and, together or not at all, `X_test`
         and `y_test`; or an svmlight file (.svmlight, .svm or .libsvm, and these packed as .gz or
         .bz2), with a test part if a file of the same name ending in ``.t`` is beside it. Labels of
-        svmlight files are numbered from 0 in increasing order.
+        svmlight files are numbered from 0 in increasing order; their columns count from 1, or from
+        0 if a column 0 is there.
     root : path-like, optional
         The folder with the files of `mnist`, `fashion-mnist` or `cifar10`: in the folder itself or
         in one below it that has the data set's name.  By default the environment variable
@@ -95,8 +96,9 @@ def load(
         `cifar10` with the scale and offset of `image_scaling`.
     fetch : bool, default False
         Whether to fetch `mnist` or `cifar10` from OpenML if files are missing, by scikit-learn's
-        `fetch_openml`. They are written to `root` (by default FASTFW_DATA, or ``fastfw`` in the
-        user's folder for caches), where later calls find them.
+        `fetch_openml`, which is quicker where pandas is installed. They are written to `root` (by
+        default FASTFW_DATA, or ``fastfw`` in the user's folder for caches), where later calls find
+        them.
 
     Returns
     -------
@@ -110,7 +112,7 @@ def load(
     ImportError
         If `digits`, `fetch` or an svmlight file is asked for and scikit-learn is not installed.
     ConnectionError
-        If `fetch` reaches no network.
+        If `fetch` reaches no network, or the answer breaks off.
     ValueError
         If the name is unknown, or a file is damaged or does not hold what it should; the message
         names the file. A pickle of CIFAR-10's Python version that asks for anything beside arrays,
@@ -305,6 +307,7 @@ def _load_svmlight(path: Path, dtype: np.dtype[Any]) -> Split:
     except MemoryError:
         raise MemoryError(
             f"{path}: {X.shape[0]} x {X.shape[1]} numbers do not fit into memory as a dense array"
+            f"{_svmlight.widest_line(path, X)}"
         ) from None
 
 

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw import _solver
-from fastfw._checks import batch_parts, positive_float, positive_int
+from fastfw._checks import batch_parts, locked, positive_float, positive_int
 from fastfw._show import axes_of, data_frame, html_table, short
 from fastfw._solver import Limits, Outcome, Point
 from fastfw.problems import SoftmaxRegression
@@ -274,7 +274,7 @@ def _solve(
     """Projected quasi-Newton, or simplicial decomposition where there is no projection."""
 
     def lmo(direction: Array) -> Array:
-        return np.asarray(set.lmo(direction), dtype=float)
+        return np.asarray(set.lmo(locked(direction)), dtype=float)
 
     def evaluate(x: Array) -> Point:
         value, gradient = objective(x)
@@ -391,12 +391,13 @@ def _chunked(
 
 def _whole(problem: Any, batch: Any) -> _solver.Objective:
     """Loss and gradient of any problem, as it gives them for the whole data."""
+    given = locked(batch)
 
     def objective(x: Array) -> tuple[float, Array]:
         if hasattr(problem, "loss_and_gradient"):
-            value, gradient = problem.loss_and_gradient(x, batch)
+            value, gradient = problem.loss_and_gradient(locked(x), given)
         else:
-            value, gradient = problem.loss(x, batch), problem.gradient(x, batch)
+            value, gradient = problem.loss(locked(x), given), problem.gradient(locked(x), given)
         return float(value), np.array(gradient, dtype=float)  # a copy: problems may reuse theirs
 
     return objective
@@ -626,7 +627,7 @@ def _batch_losses(best: BestDecision, stream: Iterable[Any], rounds: int) -> tup
             raise ValueError(_length_message(rounds, "more"))
         if batch is nothing:
             raise ValueError(_length_message(rounds, f"{t}"))
-        fixed[t] = best.problem.loss(best.decision, batch)
+        fixed[t] = best.problem.loss(best.decision, locked(batch))
         rows[t] = _n_rows(batch)
     return fixed, rows
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from fastfw._checks import fraction, non_negative_float, positive_float
+from fastfw._checks import fraction, non_negative_float, positive_float, shown
 
 __all__ = ["PowerSchedule", "Schedule", "power_schedule"]
 
@@ -97,7 +97,7 @@ def as_schedule(value: object, name: str) -> Schedule:
     except TypeError:
         raise TypeError(
             f"{name} must be a number in [0, 1] or a callable of the round, such as "
-            f"power_schedule(1.0, 1.0), but it is a {type(value).__name__}"
+            f"power_schedule(1.0, 1.0), but it is {shown(value)}"
         ) from None
 
 

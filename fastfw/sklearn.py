@@ -6,23 +6,18 @@ Needs scikit-learn: ``pip install "fastfw[sklearn]"``.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import (
-    FloatArray,
-    float_dtype,
-    fraction,
-    non_negative_float,
-    positive_float,
-    positive_int,
-)
+from fastfw._checks import FloatArray, float_dtype
 from fastfw._csr import is_sparse
-from fastfw._fitting import Plan, Sample, choose_radius, fit, frequencies
+from fastfw._fitting import Look, Sample, choose_radius, fit, latest
 from fastfw.problems import SoftmaxRegression
 from fastfw.schedules import power_schedule
 from fastfw.sets import RowL1Ball
@@ -32,9 +27,11 @@ try:
     from scipy import sparse
     from scipy.special import expit, softmax
     from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.utils import check_random_state, compute_sample_weight
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+    from sklearn.utils.validation import check_is_fitted
+
+    from fastfw import _estimator
 except ImportError as error:
     raise ImportError(
         'fastfw.sklearn needs scikit-learn; install it with pip install "fastfw[sklearn]"'
@@ -42,14 +39,6 @@ except ImportError as error:
 
 __all__ = ["ProjectionFreeClassifier"]
 
-#: Methods by name: class and whether it takes a momentum.
-_METHODS = {
-    "orgfw": ("ORGFW", True),
-    "osfw": ("OSFW", True),
-    "ofw": ("OFW", False),
-    "oaw": ("OAW", False),
-    "regularized_ofw": ("RegularizedOFW", False),
-}
 #: The radius of `partial_fit` where none is given.
 _RADIUS = 30.0
 
@@ -72,9 +61,10 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     method : {"orgfw", "osfw", "ofw", "oaw", "regularized_ofw"}
         The learner: `fastfw.ORGFW` and so on.
     radius : float or "auto"
-        r. "auto" tries 1, 3, 10, 30, 100, 300, 1000 in this order, each with half the epochs, until
-        the held-out loss rises (three folds up to 2,000 rows, else one tenth of the rows), and
-        fits all data with the best one. Fewer than 100 rows are not split: r = 10.
+        r. "auto" tries 1, 3, 10, 30, 100, 300, 1000 in this order, each with a fifth of the epochs,
+        until the held-out loss (three folds up to 2,000 rows, else one tenth of the rows) falls by
+        less than a twentieth, and fits all data with the radius before that one. Fewer than
+        100 rows are not split: r = 10.
     batch_size : int
         Rows per round. Where all rows fit into one batch, every round sees all of them.
     step : float, callable or None
@@ -98,8 +88,11 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     tol : float
         Fitting ends where the Frank-Wolfe gap, which bounds how much the mean loss exceeds the
         least possible one, is at most this many nats. It is looked at after epochs 1, 2, 4, ...
+        and `max_iter`; where it is still larger then, `fit` warns. 0: all of `max_iter` epochs, and
+        no warning.
     class_weight : dict, "balanced" or None
-        Weights of classes, as elsewhere in scikit-learn; they multiply sample weights.
+        Weights of classes, as elsewhere in scikit-learn; they multiply sample weights. "balanced"
+        is for `fit` alone.
     dtype : {float64, float32} or None
         What is computed in. None: float32 for float32 features, else float64.
     random_state : int, RandomState or None
@@ -130,7 +123,10 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     Notes
     -----
     Sample weights are frequencies: a row of weight two is drawn twice as often as one of weight
-    one. Where all rows fit into one batch and weights are integers that is exact.
+    one. Where all rows fit into one batch and weights are integers that is exact. Only proportions
+    count. In `partial_fit` they are proportions to the mean weight in the first call, or in `fit`:
+    a row of twice that weight counts as two, in whatever call. A call counts for four times its
+    rows, or for ``batch_size`` rows, at most.
 
     The path costs as much as its radii, which are few: large ones are not tried where smaller
     ones generalise better.
@@ -140,7 +136,7 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     >>> from sklearn.datasets import load_iris
     >>> from fastfw.sklearn import ProjectionFreeClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = ProjectionFreeClassifier(radius=30.0, max_iter=2).fit(X, y)
+    >>> model = ProjectionFreeClassifier(radius=30.0, max_iter=2, tol=0.0).fit(X, y)
     >>> model.coef_.shape
     (3, 4)
     >>> bool(model.score(X, y) > 0.8)
@@ -161,8 +157,8 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         scaling: str | None = "max-abs",
-        max_iter: int = 30,
-        tol: float = 1e-3,
+        max_iter: int = 100,
+        tol: float = 0.05,
         class_weight: Mapping[Any, float] | str | None = None,
         dtype: npt.DTypeLike | None = None,
         random_state: Any = 0,
@@ -206,27 +202,46 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         Raises
         ------
         TypeError, ValueError
-            If a parameter or the data cannot be used; the message names it.
+            If a parameter or the data cannot be used; the message names it. The estimator is then
+            as before.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the gap is larger than ``tol`` after ``max_iter`` epochs.
         """
-        plan = self._plan()
+        with self._unless_refused():
+            self._fit(X, y, sample_weight)
+        if self.gap_ > self.tol > 0.0:
+            warnings.warn(
+                f"the Frank-Wolfe gap is {self.gap_:.3g} nats after max_iter={self.max_iter} "
+                f"epochs, more than tol={self.tol:g}: the mean loss may exceed the least possible "
+                "one by as much. Raise max_iter or tol, or lower the radius (now "
+                f"{self.radius_:g}); with tol=0 that many epochs are taken without a warning",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None) -> None:
+        plan = _estimator.checked(self.get_params(deep=False))
         X, y = self._validated(X, y, reset=True)
         classes, labels = np.unique(y, return_inverse=True)
-        weights = self._weights(X, y, sample_weight)
+        weights = _estimator.row_weights(sample_weight, self.class_weight, X, labels, classes)
+        unit = 1.0
         if weights is not None:
-            used = np.flatnonzero(weights)
-            if used.size < len(labels):
-                X, labels, weights = X[used], labels[used], weights[used]
-            if (weights == weights[0]).all():
-                weights = None
+            X, labels, weights = _estimator.used(X, labels, weights)
+            unit = float(weights.mean())
+            weights = None if (weights == weights[0]).all() else weights
         if np.ptp(labels) == 0:
             raise ValueError(
                 f"y has one class only, {classes.tolist()[labels[0]]!r}, where weights are not 0; "
                 "at least two classes are needed"
             )
-        scale = self._column_scale(X)
+        scale = _estimator.column_scale(X, self.scaling)
         data = Dataset(self._scaled(X, scale), labels)
         sample = Sample(data, np.arange(len(labels), dtype=np.intp), weights)
-        rng = self._generator()
+        rng = _estimator.generator(self.random_state)
 
         def learner(radius: float) -> Any:
             return self._learner(len(classes), data.n_features, radius, data.dtype)
@@ -240,9 +255,8 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         self.classes_ = classes
         self.radius_, self.radius_path_ = float(radius), tried
         self.gap_, self.n_iter_ = found.gap, found.epochs
-        self._state = (trained, scale, rng, [(1, np.zeros(trained.set.shape))])
+        self._online = _estimator.Online(trained, scale, rng, found.looks, unit, self._made_of())
         self._show(found.x, scale)
-        return self
 
     def partial_fit(
         self,
@@ -278,10 +292,33 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         Notes
         -----
         ``radius="auto"`` means 30 here, or what an earlier `fit` chose. Columns are scaled by the
-        largest magnitude seen so far.
+        largest magnitude seen so far; when a later call brings a larger one, the scale at most
+        doubles, and what lies beyond counts as that much. So one wild value at most halves the
+        weights that its column has learned, and a column that grows for good is followed within a
+        few calls. The bound, and the guarantees of the learners, hold for scaled columns.
+
+        A call with few rows counts for less than one with many: every row counts the same.
         """
-        self._plan()
-        first = not hasattr(self, "_state")
+        with self._unless_refused():
+            self._partial_fit(X, y, classes, sample_weight)
+        return self
+
+    def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+        plan = _estimator.checked(self.get_params(deep=False))
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                "class_weight 'balanced' needs all labels at once, which partial_fit does not have;"
+                " give a dictionary, such as that of sklearn.utils.compute_class_weight"
+            )
+        first = not hasattr(self, "_online")
+        if not first:
+            for name, value in self._online.made_of.items():
+                now = getattr(self, name)
+                if now is not value and now != value:
+                    raise ValueError(
+                        f"{name} was {value!r} when the model was begun and is {now!r} now, which "
+                        "partial_fit cannot change; begin anew with sklearn.base.clone"
+                    )
         known = None if first else self.classes_
         if classes is not None:
             given = np.unique(np.asarray(classes))
@@ -299,39 +336,42 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             raise ValueError(
                 f"y has the label {y[strange].tolist()[0]!r}, which is not among the classes"
             )
-        weights = self._weights(X, y, sample_weight, known)
+        weights = _estimator.row_weights(sample_weight, self.class_weight, X, labels, known)
+        if weights is not None:
+            X, labels, weights = _estimator.used(X, labels, weights)
         if first:
             radius = _RADIUS if self.radius == "auto" else float(self.radius)
             width = X.shape[1] + bool(self.fit_intercept)
             learner = self._learner(len(known), width, radius, X.dtype)
-            scale, rng = np.zeros(X.shape[1], X.dtype), self._generator()
-            looks = [(1, np.zeros(learner.set.shape))]
+            rng = _estimator.generator(self.random_state)
+            unit = 1.0 if weights is None else float(weights.mean())
+            looks = [Look(1, np.zeros(learner.set.shape))]
+            scale = _estimator.column_scale(X, self.scaling)
         else:
-            learner, scale, rng, looks = self._state
+            learner, scale, rng, looks, unit, _ = self._online
             learner, rng, radius = copy.copy(learner), copy.deepcopy(rng), self.radius_
-        scale = np.maximum(scale, self._column_scale(X, empty=0.0))
-        data = Dataset(self._scaled(X, np.where(scale == 0.0, scale.dtype.type(1), scale)), labels)
-        rows = np.arange(len(data), dtype=np.intp)
-        if weights is not None:
-            rows = np.repeat(rows, frequencies(weights, len(rows), len(rows), rng))
-        for part in np.array_split(rows, max(1, round(rows.size / self.batch_size))):
-            learner.run(IndexedStream(data, part[np.newaxis]))
+            if self.scaling is not None:
+                scale = _estimator.grown(scale, _estimator.column_scale(X, self.scaling))
+        data = Dataset(self._scaled(X, scale, clip=self.scaling is not None), labels)
+        weights = np.ones(len(data)) if weights is None else weights
+        most = max(4 * len(data), plan.batch_size)
+        rows = _estimator.repetitions(weights, unit, most, rng)
+        for part in np.array_split(rows, max(1, round(rows.size / plan.batch_size))):
+            if part.size:
+                learner.run(IndexedStream(data, part[np.newaxis]))
         x = learner.play()
-        if self.average:
-            total = learner.average * np.float64(learner.t - 1)
-            since, before = looks[0]
+        if plan.average:
             # the newest decision counts too, so that the first batch already does
-            x = ((total - before + x) / (learner.t - since + 1)).astype(x.dtype)
-            if learner.t - 1 >= 2 * (looks[-1][0] - 1):
-                looks = [looks[-1], (learner.t, total)]
+            x, now = latest(learner, looks[0], newest=True)
+            if now.t - 1 >= 2 * (looks[-1].t - 1):
+                looks = [looks[-1], now]
         self.classes_, self.radius_ = known, radius
         self.gap_ = np.nan
         self.n_iter_ = 1 if first else self.n_iter_ + 1
         if first:
             self.radius_path_ = []
-        self._state = (learner, scale, rng, looks)
-        self._show(x, np.where(scale == 0.0, scale.dtype.type(1), scale))
-        return self
+        self._online = _estimator.Online(learner, scale, rng, looks, unit, self._made_of())
+        self._show(x, scale)
 
     # ------------------------------------------------------------------ using the model
 
@@ -384,35 +424,19 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         tags.input_tags.sparse = True
         return tags
 
-    def _plan(self) -> Plan:
-        """Check the parameters."""
-        if self.method not in _METHODS:
-            raise ValueError(f"method must be one of {list(_METHODS)}, but it is {self.method!r}")
-        if self.momentum is not None and not _METHODS[self.method][1]:
-            raise ValueError(f"the method {self.method!r} has no momentum; leave momentum at None")
-        if self.scaling not in ("max-abs", None):
-            raise ValueError(f"scaling must be 'max-abs' or None, but it is {self.scaling!r}")
-        if isinstance(self.radius, str):
-            if self.radius != "auto":
-                raise ValueError(f"radius must be a number or 'auto', but it is {self.radius!r}")
-        else:
-            positive_float(self.radius, "radius")
-        for name in ("step", "momentum"):
-            value = getattr(self, name)
-            if value is not None and not callable(value):
-                fraction(value, name)
-        positive_float(self.intercept_scaling, "intercept_scaling")
-        if self.dtype is not None:
-            float_dtype(self.dtype)
-        return Plan(
-            positive_int(self.batch_size, "batch_size"),
-            positive_int(self.max_iter, "max_iter"),
-            non_negative_float(self.tol, "tol"),
-            bool(self.average),
-        )
+    @contextmanager
+    def _unless_refused(self) -> Iterator[None]:
+        """Put everything back as it was if what is done raises."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
 
-    def _generator(self) -> np.random.Generator:
-        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+    def _made_of(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _estimator.MADE_OF}
 
     def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, npt.NDArray[Any]]:
         dtype = _DTYPES if self.dtype is None else float_dtype(self.dtype)
@@ -420,65 +444,25 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         check_classification_targets(y)
         return X, y
 
-    def _weights(
-        self, X: Any, y: npt.NDArray[Any], sample_weight: Any, classes: Any = None
-    ) -> npt.NDArray[np.float64] | None:
-        """Return the weights of rows, or None where all are the same."""
-        if sample_weight is None and self.class_weight is None:
-            return None
-        weights = np.array(_check_sample_weight(sample_weight, X, dtype=np.float64))
-        if self.class_weight is not None:
-            weights *= compute_sample_weight(self.class_weight, y)
-        if (weights < 0.0).any():
-            raise ValueError(f"sample_weight must be at least 0, but it holds {weights.min()}")
-        if not weights.any():
-            raise ValueError("sample_weight must not be 0 for all rows")
-        return weights
-
-    def _column_scale(self, X: Any, empty: float = 1.0) -> FloatArray:
-        """Return the largest magnitude of each column, `empty` where there is none."""
-        if self.scaling is None:
-            return np.ones(X.shape[1], X.dtype)
-        if is_sparse(X):
-            high, low = (np.asarray(a.toarray()).ravel() for a in (X.max(axis=0), X.min(axis=0)))
-        else:
-            high, low = X.max(axis=0), X.min(axis=0)
-        scale = np.maximum(high, -low)
-        # below it a reciprocal overflows
-        scale = np.where(scale < np.finfo(X.dtype).tiny, X.dtype.type(empty), scale)
-        return np.asarray(scale, X.dtype)
-
-    def _scaled(self, X: Any, scale: FloatArray) -> Any:
-        """Return X divided by the scale of its columns, with the intercept's column."""
-        n, d = X.shape
-        beta = X.dtype.type(self.intercept_scaling)
-        if is_sparse(X):
-            data = X.data / scale[X.indices]
-            A: Any = sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
-            if self.fit_intercept:
-                A = sparse.hstack([A, sparse.csr_array(np.full((n, 1), beta))], format="csr")
-            return A
-        if not self.fit_intercept and self.scaling is None:
-            return X
-        A = np.empty((n, d + bool(self.fit_intercept)), X.dtype)
-        np.divide(X, scale, out=A[:, :d])
-        A[:, d:] = beta
-        return A
+    def _scaled(self, X: Any, scale: FloatArray, *, clip: bool = False) -> Any:
+        intercept = float(self.intercept_scaling) if self.fit_intercept else None
+        return _estimator.scaled(X, _estimator.nonzero(scale), intercept, clip=clip)
 
     def _learner(self, n_classes: int, width: int, radius: float, dtype: Any) -> Any:
-        name, has_momentum = _METHODS[self.method]
+        name, has_momentum = _estimator.METHODS[self.method]
         options: dict[str, Any] = {} if self.step is None else {"step": self.step}
         if has_momentum:
             default = power_schedule(1.0, 2.0 / 3.0)
             options["momentum"] = default if self.momentum is None else self.momentum
-        problem = SoftmaxRegression(width, n_classes)
+        # the sum: batches of different sizes count as their rows do
+        problem = SoftmaxRegression(width, n_classes, "sum")
         kind = getattr(import_module("fastfw"), name)
         return kind(problem, RowL1Ball((n_classes, width), radius), dtype=dtype, **options)
 
     def _show(self, x: FloatArray, scale: FloatArray) -> None:
         """Set the model's attributes from weights of scaled columns."""
         W = x[1:] - x[:1] if len(x) == 2 else x
-        self.coef_ = W[:, : len(scale)] / scale
+        self.coef_ = W[:, : len(scale)] / _estimator.nonzero(scale)
         if self.fit_intercept:
             self.intercept_ = W[:, -1] * W.dtype.type(self.intercept_scaling)
         else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import positive_int
+from fastfw._checks import locked, positive_int
 from fastfw._show import axes_of, data_frame, short
 from fastfw.problems import Classification
 from fastfw.streams import Dataset
@@ -69,7 +69,7 @@ def frank_wolfe_gap(problem: Any, set: Any, x: npt.ArrayLike, batch: Any) -> flo
     >>> round(fw.frank_wolfe_gap(problem, ball, np.zeros((2, 2)), (np.eye(2), [0, 1])), 6)
     0.5
     """
-    gradient = np.asarray(problem.gradient(x, batch), np.float64)
+    gradient = np.asarray(problem.gradient(locked(x), locked(batch)), np.float64)
     v = np.asarray(set.lmo(gradient))
     return float((gradient * (np.asarray(x, np.float64) - v)).sum())
 
@@ -212,7 +212,7 @@ def trace(
     if isinstance(problem, Classification) and not isinstance(batch, Dataset):
         batch = Dataset(X, y)  # checked once
     points = list(result.decisions)
-    losses = np.array([float(problem.loss(x, batch)) for x in points])
+    losses = np.array([float(problem.loss(x, locked(batch))) for x in points])
     gaps = least = accuracies = test = None
     if gap:
         gaps = np.array([frank_wolfe_gap(problem, set, x, batch) for x in points])

@@ -16,12 +16,23 @@ from llvmlite import binding, ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-__all__ = ["claim", "peek", "publish", "rest"]
+from ._jit import kernel
+
+__all__ = ["NOT_YET", "OVER", "claim", "edge", "peek", "publish", "rest"]
+
+#: What helpers see in place of the number of what is open, counted from 1: none yet, none any more.
+NOT_YET, OVER = 0, -1
 
 #: Turns of waiting in which a thread keeps its core, some tens of microseconds in all.
 _PATIENCE = 1000
 
 _lock = threading.Lock()
+
+
+@kernel()
+def edge(n, parts, k, unit):
+    """Where part k of n things begins: parts are whole units but for the last."""
+    return min(n, (n + unit - 1) // unit * k // parts * unit)
 
 
 def peek(words: Any, i: Any) -> int:

@@ -6,13 +6,8 @@ import numpy as np
 
 from ._jit import kernel
 from .l1 import LARGEST_LAZY_STEP, step
-from .logistic import (
-    DENSE_PREVIOUS,
-    LONGEST_BLOCK,
-    NO_PREVIOUS,
-    ONE_VERTEX_BACK,
-    recursive_gradient,
-)
+from .logistic import DENSE_PREVIOUS, NO_PREVIOUS, ONE_VERTEX_BACK
+from .parts import moves, shared_gradient
 from .storm import estimate
 
 #: Entries of the scalar state of a run.
@@ -63,32 +58,29 @@ def conclude(
 @kernel()
 def momentum_rounds(
     A, y, rows, starts, mean, alpha, beta, gamma, eta, radius, u, estimates, previous, total,
-    index, value, scalars, losses,
+    index, value, scalars, team, losses,
 ):  # fmt: skip
     """Play rounds of a momentum Frank-Wolfe method on the row-l1 ball.
 
     Round t, with its batch rows[starts[t]:starts[t+1]], updates
     d ← gamma_t d + alpha_t ∇f(x_t) - beta_t ∇f(x_{t-1}), v = LMO(d), x ← x + eta_t (v - x):
     Algorithm 1 for alpha = 1, beta = gamma = 1 - rho; OSFW for alpha = rho, beta = 0,
-    gamma = 1 - rho.
+    gamma = 1 - rho. Batches are shared by a `team` of threads, or of one, see `parts`.
 
     Returns the number of rounds done. It is less than asked for where a loss or an estimate
     is not finite; losses[t] then holds that loss, and the state is as before that round.
     """
-    n_classes = u.shape[0]
-    moved = np.empty(n_classes, np.float64)
+    moved = moves(team)
     new_index = np.empty_like(index)
     new_value = np.empty_like(value)
     for t in range(losses.shape[0]):
-        batch = rows[starts[t] : starts[t + 1]]
-        g = estimates[1 - int(scalars[PARITY])]
         # Algorithm 1, lines 2-7: play, receive the loss, update the estimate
         mode, shrink = previous_point(scalars[LAST_STEP], beta[t], value, moved)
-        loss = recursive_gradient(
-            A, y, batch, u, scalars[SCALE], mode, previous, index, moved, shrink,
-            alpha[t], beta[t], g, rows[starts[t + 1] : starts[t + 1] + LONGEST_BLOCK],
+        loss = shared_gradient(
+            A, y, rows, starts, t, mode, scalars[SCALE], shrink, 1 - int(scalars[PARITY]), alpha,
+            beta, u, estimates, previous, index, team,
         )  # fmt: skip
-        reduction = 1.0 / batch.shape[0] if mean else 1.0
+        reduction = 1.0 / (starts[t + 1] - starts[t]) if mean else 1.0
         losses[t] = loss * reduction
         if not np.isfinite(loss) or not conclude(
             reduction, gamma[t], eta[t], radius, u, estimates, previous, total, index, value,

@@ -6,7 +6,8 @@ import numpy as np
 
 from ._jit import REASSOCIATE, kernel
 from .l1 import first_largest, step
-from .logistic import LONGEST_BLOCK, NO_PREVIOUS, recursive_gradient
+from .logistic import NO_PREVIOUS
+from .parts import shared_gradient
 
 #: Entries of the scalar state of a run.
 SCALE, WEIGHT, PARITY = 0, 1, 2
@@ -22,12 +23,14 @@ def pull(g, new, reduction, u, scale, start, strength, direction):
 
 @kernel()
 def regularised_rounds(
-    A, y, rows, starts, mean, strength, eta, radius, u, start, sums, total, scalars, losses
-):
+    A, y, rows, starts, mean, alpha, beta, strength, eta, radius, u, start, sums, total, scalars,
+    team, losses,
+):  # fmt: skip
     """Play rounds of RegularizedOFW on the row-l1 ball.
 
     g ← g + ∇f_t(x_t), v = LMO(g + strength_t (x_t - start)), x ← x + eta_t (v - x). Two arrays take
-    turns in holding g, as `scalars` says, so that a round that fails leaves the old one.
+    turns in holding g, as `scalars` says, so that a round that fails leaves the old one. alpha is 1
+    and beta 0 throughout; batches are shared by a `team` of threads, or of one, see `parts`.
 
     Returns the number of rounds done. It is less than asked for where a loss or a direction
     is not finite; losses[t] then holds that loss, and the state is as before that round.
@@ -38,14 +41,13 @@ def regularised_rounds(
     value = np.zeros(n_classes, np.float64)
     direction = np.empty(start.shape[1], u.dtype)
     for t in range(losses.shape[0]):
-        batch = rows[starts[t] : starts[t + 1]]
         parity = int(scalars[PARITY])
         g, new = sums[parity], sums[1 - parity]
-        loss = recursive_gradient(
-            A, y, batch, u, scalars[SCALE], NO_PREVIOUS, u, index, value, 1.0, 1.0, 0.0, new,
-            rows[starts[t + 1] : starts[t + 1] + LONGEST_BLOCK],
+        loss = shared_gradient(
+            A, y, rows, starts, t, NO_PREVIOUS, scalars[SCALE], 1.0, 1 - parity, alpha, beta, u,
+            sums, u, index, team,
         )  # fmt: skip
-        reduction = 1.0 / batch.shape[0] if mean else 1.0
+        reduction = 1.0 / (starts[t + 1] - starts[t]) if mean else 1.0
         losses[t] = loss * reduction
         if not np.isfinite(loss):
             return t

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ._jit import REASSOCIATE, kernel
+from ._shared import NOT_YET, OVER, claim, edge, peek, publish, rest
 from ._sweep import BLOCK, sweep_tile
 from ._tiles import GROUP, WIDEST
 from .counter import NOISE, draw_rows, key
 from .l1 import LARGEST_LAZY_STEP, SMALLEST_SCALE
 from .meta import answer, blocks
+from .points import batch_loss
 from .products import PAIRED, backward, forward, padded
 from .softmax import softmax
 from .sparse import few, sparse_forward, support
@@ -173,38 +175,140 @@ def _inner_logits(
 
 
 @kernel()
-def sub_batch_round(
-    A, y, samples, size, weight, recursive, start, eta, rho, S, rate, kind, seed, t, radius, skip,
-    index, value, u, D,
-):  # fmt: skip
-    """Lines 8-15 of Algorithm 2 with sub-batches of `size` rows, and the answers of round t.
+def columns_together(size):
+    """Columns of the residuals of sub-batches that are found together, each padded."""
+    return max(1, COLUMNS // padded(size)) * padded(size)
 
-    `samples` are the sub-batches' rows from `draw_samples`. Each gradient is `weight` times a
-    sum over the sub-batch. The estimator is that of MORGFW (``recursive``) or of
-    Meta-Frank-Wolfe.
-    `u` and `D` are space for a point and an estimate.
+
+@kernel()
+def _chunks(K, size):
+    """How often the residuals of so many inner steps are found together."""
+    at_once = columns_together(size) // padded(size)
+    return (K + at_once - 1) // at_once
+
+
+@kernel()
+def _take_losses(A, y, rows, x, team):
+    """Losses of parts of the batch until all are taken; returns how many parts there are."""
+    losses, words = team
+    n = rows.shape[0]
+    parts = min(losses.shape[0], (n + GROUP - 1) // GROUP)
+    k = claim(words, 1)
+    while k < parts:
+        part = rows[edge(n, parts, k, GROUP) : edge(n, parts, k + 1, GROUP)]
+        losses[k] = batch_loss(A, y, part, x)
+        claim(words, 2)
+        k = claim(words, 1)
+    return parts
+
+
+@kernel()
+def _take_classes(
+    A, samples, size, rho, S, rate, kind, seed, t, radius, skip, D, P, new_index, new_value, chunk,
+    team,
+):  # fmt: skip
+    """Line 15 for parts of the classes until all are taken; returns how many parts there are.
+
+    P has the residuals of the inner steps of a chunk.
     """
+    losses, words = team
     K, n_classes = S.shape[:2]
     d = A.shape[1]
     real = S.dtype.type
     sums = S.reshape(K * n_classes, S.shape[2])
-    tops = np.empty((n_classes, blocks(d)), S.dtype)
     width = padded(size)
-    at_once = max(1, COLUMNS // width)
-    columns = at_once * width
+    at_once = columns_together(size) // width
+    parts = min(losses.shape[0], (n_classes + WIDEST - 1) // WIDEST)
+    tops = np.empty((n_classes, blocks(d)), S.dtype)
+    group = np.empty((n_classes, width), S.dtype)
+    noisy = np.empty(BLOCK, np.float64)
+    part = claim(words, 3 + 2 * chunk)
+    while part < parts:
+        low = edge(n_classes, parts, part, WIDEST)
+        high = edge(n_classes, parts, part + 1, WIDEST)
+        residuals, estimates = P[low:high], D[low:high]
+        for k in range(chunk * at_once, min(K, (chunk + 1) * at_once)):
+            block = samples[k * width : k * width + size]
+            column = (k - chunk * at_once) * width
+            keep = real(1.0 - rho[k]) if k > 0 else real(0.0)
+            own = key(seed, NOISE, t, k + 1)
+            _sweep(
+                A, block, residuals, column, keep, estimates, sums, k * n_classes + low, tops,
+                group, samples[:0],
+            )  # fmt: skip
+            for c in range(low, high):
+                answer(S[k, c, :d], tops[c - low], rate, kind, own, c, radius, skip, noisy,
+                       new_index[k], new_value[k])  # fmt: skip
+        claim(words, 4 + 2 * chunk)
+        part = claim(words, 3 + 2 * chunk)
+    return parts
+
+
+@kernel()
+def _wait(words, i, parts):
+    """Until so many parts are done."""
+    turns = 0
+    while peek(words, i) < parts:
+        turns = rest(turns)
+
+
+@kernel()
+def help_round(
+    A, y, rows, x, samples, size, rho, S, rate, kind, seed, t, radius, skip, D, P, new_index,
+    new_value, team,
+):  # fmt: skip
+    """Take parts of what `sub_batch_round` opens until it is over."""
+    seen = NOT_YET
+    turns = 0
+    while True:
+        now = peek(team[1], 0)
+        if now == OVER:
+            return
+        if now == seen:
+            turns = rest(turns)
+            continue
+        seen, turns = now, 0
+        if now == 1:
+            _take_losses(A, y, rows, x, team)
+        else:
+            _take_classes(
+                A, samples, size, rho, S, rate, kind, seed, t, radius, skip, D, P, new_index,
+                new_value, now - 2, team,
+            )  # fmt: skip
+
+
+@kernel()
+def sub_batch_round(
+    A, y, rows, x, samples, size, weight, recursive, start, eta, rho, S, rate, kind, seed, t,
+    radius, skip, index, value, u, D, P, new_index, new_value, team,
+):  # fmt: skip
+    """Lines 7-15 of Algorithm 2 with sub-batches of `size` rows, and the answers of round t.
+
+    Returns the sum of the losses of the batch `rows` at x. `samples` are the sub-batches' rows from
+    `draw_samples`. Each gradient is `weight` times a sum over the sub-batch. The estimator is that
+    of MORGFW (``recursive``) or of Meta-Frank-Wolfe. `u` and `D` are space for a point and an
+    estimate, P for `columns_together` of residuals. Threads share the batch and the classes by a
+    `team`: the parts' losses (threads,) and words as in `parts`, two for the batch and two for each
+    of the chunks of inner steps.
+    """
+    losses, words = team
+    publish(words, 0, 1)
+    parts = _take_losses(A, y, rows, x, team)  # line 7
+    K, n_classes = S.shape[:2]
+    d = A.shape[1]
+    real = S.dtype.type
+    width = padded(size)
+    columns = P.shape[1]
+    at_once = columns // width
     Z = np.empty((n_classes, max(width, TOGETHER)), S.dtype)
     now = np.zeros((n_classes, columns), S.dtype)
     before = np.zeros((n_classes, columns), S.dtype)
-    P = np.zeros((n_classes, columns), S.dtype)
     Q = np.zeros((n_classes, columns), S.dtype)
     m = np.empty(columns, S.dtype)
     total = np.empty(columns, S.dtype)
     total_before = np.zeros(columns, S.dtype)
     alpha = np.zeros(columns, S.dtype)
     beta = np.zeros(columns, S.dtype)
-    noisy = np.empty(BLOCK, np.float64)
-    new_index = np.empty_like(index)
-    new_value = np.empty_like(value)
     places = np.empty((n_classes, d + 1), np.uintp)
     counts = np.empty(n_classes, np.intp)
     listed = np.zeros((n_classes, d), np.bool_)
@@ -215,7 +319,12 @@ def sub_batch_round(
         for i in range(counts[c]):
             listed[c, places[c, i]] = True
     s, at = 1.0, np.intp(0)
-    for first in range(0, K, at_once):
+    _wait(words, 2, parts)
+    loss = 0.0
+    for k in range(parts):
+        loss += losses[k]
+    for chunk in range(_chunks(K, size)):
+        first = chunk * at_once
         steps = min(at_once, K - first)
         # lines 9-13: residuals whose product with a sub-batch is what the estimator adds
         part = samples[first * width : (first + steps) * width]
@@ -233,18 +342,17 @@ def sub_batch_round(
         if recursive:
             softmax(before, Q, m, total_before)
         _residuals(P, total, alpha, Q, total_before, beta, recursive)
-        # line 15: estimator, sums and next answers
         for q in range(steps):
-            k, low = first + q, q * width
-            block = part[low : low + size]
-            for i in range(size):
-                P[y[block[i]], low + i] -= alpha[low + i] - beta[low + i]
-            keep = real(1.0 - rho[k]) if k > 0 else real(0.0)
-            own = key(seed, NOISE, t, k + 1)
-            _sweep(A, block, P, low, keep, D, sums, k * n_classes, tops, Z, part[:0])
-            for c in range(n_classes):
-                answer(S[k, c, :d], tops[c], rate, kind, own, c, radius, skip, noisy,
-                       new_index[k], new_value[k])  # fmt: skip
+            for i in range(q * width, q * width + size):
+                P[y[part[i]], i] -= alpha[i] - beta[i]
+        # line 15: estimator, sums and next answers
+        publish(words, 0, chunk + 2)
+        parts = _take_classes(
+            A, samples, size, rho, S, rate, kind, seed, t, radius, skip, D, P, new_index, new_value,
+            chunk, team,
+        )  # fmt: skip
+        _wait(words, 4 + 2 * chunk, parts)
     for k in range(K):
         for c in range(n_classes):
             index[k, c], value[k, c] = new_index[k, c], new_value[k, c]
+    return loss

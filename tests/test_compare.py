@@ -4,7 +4,6 @@ import csv
 import dataclasses
 import math
 import os
-import stat
 import sys
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 
 import fastfw as fw
-from fastfw._files import atomic_write
 from fastfw.experiments import (
     METHODS,
     PRESETS,
@@ -24,7 +22,6 @@ from fastfw.experiments import (
     write_summary_csv,
 )
 from fastfw.experiments import report as report_module
-from fastfw.experiments._files import prepare_folder, remove_empty
 from fastfw.experiments.comparison import prepare, standard_error
 from fastfw.experiments.methods import default_methods, find_methods
 from fastfw.experiments.presets import default_preset
@@ -603,61 +600,6 @@ def test_a_write_that_fails_midway_leaves_the_old_file(tmp_path, result, monkeyp
         write_regret_csv(result, path)
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["regret.csv"]
-
-
-@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
-def test_atomic_write_removes_what_it_began(tmp_path, error):
-    def half():
-        with atomic_write(tmp_path / "a") as handle:
-            handle.write("half")
-            handle.flush()
-            assert len(os.listdir(tmp_path)) == 1
-            raise error
-
-    with pytest.raises(error):
-        half()
-    assert os.listdir(tmp_path) == []
-
-
-def test_atomic_write_shows_nothing_before_the_end(tmp_path):
-    path = tmp_path / "a"
-    path.write_text("old")
-    with atomic_write(path, binary=True) as handle:
-        handle.write(b"new")
-        handle.flush()
-        assert path.read_text() == "old"
-    assert path.read_text() == "new"
-    assert os.listdir(tmp_path) == ["a"]
-
-
-@pytest.mark.skipif(os.name == "nt", reason="permission bits are those of POSIX")
-def test_atomic_write_gives_the_usual_permissions(tmp_path):
-    (tmp_path / "plain").write_text("")
-    with atomic_write(tmp_path / "ours"):
-        pass
-    modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "ours")}
-    assert len(modes) == 1
-
-
-def test_prepare_folder_makes_and_takes_away(tmp_path):
-    folder = tmp_path / "a" / "b"
-    made = prepare_folder(folder, ("x",))
-    assert made == [folder, folder.parent]
-    assert os.listdir(folder) == []
-    remove_empty(made)
-    assert os.listdir(tmp_path) == []
-
-
-def test_prepare_folder_refuses(tmp_path):
-    file = tmp_path / "file"
-    file.write_text("")
-    (tmp_path / "x").mkdir()
-    for folder in (file, file / "below"):
-        with pytest.raises(OSError):  # noqa: PT011 - the system words it
-            prepare_folder(folder, ("x",))
-    with pytest.raises(IsADirectoryError):
-        prepare_folder(tmp_path, ("x",))
-    assert sorted(os.listdir(tmp_path)) == ["file", "x"]
 
 
 # --- picture ----------------------------------------------------------------------------------

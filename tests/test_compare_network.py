@@ -82,7 +82,7 @@ def test_methods_are_compared_at_the_time_that_all_have_reached():
     assert np.isnan(slow.at(3.0, "test_accuracies")).all()
     row = format_network_table(result).splitlines()[-3]
     # 1 - 3.5 and 3 - 5: mean -2.25, standard error 0.25
-    assert row.split() == ["fast", "2.0000", "-2.2500", "0.2500", "0.200", "nan"]
+    assert row.split() == ["fast", "2.0000", "-2.2500", "0.2500", "0.200", "-"]
 
 
 def test_trials_are_plain_runs():
@@ -165,6 +165,23 @@ def test_command_line(tmp_path, capsys):
     assert sorted(p.name for p in out.iterdir()) == ["network.png", "summary.csv", "trace.csv"]
     methods = [row["method"] for row in rows_of(out / "summary.csv")]
     assert methods == ["orgfw", "regularized-ofw", "spiderfw"]
+
+
+def test_one_trial_without_test_data_shows_no_nan(tmp_path):
+    options = {**SMALL, "methods": ["orgfw", "svrf"], "trials": 1, "gap": False}
+    result = compare_network(make_data(n=30), **options)
+    table = format_network_table(result)
+    assert "nan" not in table
+    assert "radius 10, 1 trial\n" in table
+    assert table.splitlines()[4].split()[-1] == "-"  # no gap was asked for
+    write_network_summary(result, tmp_path / "summary.csv")
+    for row in rows_of(tmp_path / "summary.csv"):
+        empty = {name for name, value in row.items() if value == ""}
+        assert empty == {
+            "loss_standard_error", "loss_above_first_standard_error", "test_accuracy",
+            "test_accuracy_at_common_time", "least_gap",
+        }  # fmt: skip
+        assert "nan" not in row.values()
 
 
 @pytest.mark.parametrize(

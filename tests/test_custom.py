@@ -1,5 +1,7 @@
 """Losses of one's own: problems made of functions, in every learner and against the comparator."""
 
+from typing import NamedTuple
+
 import numba
 import numpy as np
 import pytest
@@ -202,6 +204,47 @@ def test_what_functions_return_is_checked_and_the_learner_stays_as_it_was(functi
     assert np.array_equal(learner.play(), before)
 
 
+@pytest.mark.parametrize(
+    ("found", "kind", "message"),
+    [
+        (None, TypeError, r"must return a pair \(loss, gradient\), but it returned None"),
+        (3, TypeError, "returned a int"),
+        ((1.0, np.ones(3), 2), TypeError, "returned a tuple of length 3"),
+        (np.ones(3), TypeError, r"returned an array of shape \(3,\)"),
+        ((None, np.ones(3)), TypeError, "must return a number as its loss, but it returned None"),
+        (("1.0", np.ones(3)), TypeError, "a number as its loss, but it returned a str"),
+        (
+            (np.ones(1), np.ones(3)),
+            TypeError,
+            r"its loss, but it returned an array of shape \(1,\)",
+        ),
+        ((1j, np.ones(3)), TypeError, "its loss, but it returned a complex"),
+        ((1.0, None), ValueError, r"gradient of shape \(3,\), but it returned None"),
+        ((1.0, 2), ValueError, r"gradient of shape \(3,\), but it returned a int"),
+        ((1.0, np.ones(3) * 1j), TypeError, "gradient that wrong returns must hold real numbers"),
+        ((1.0, ["a"] * 3), TypeError, "gradient that wrong returns must hold real numbers"),
+    ],
+)
+def test_every_wrong_answer_is_named(found, kind, message):
+    def wrong(x, batch):
+        return found
+
+    problem = fw.problem_from_function(wrong, 3)
+    for call in (
+        lambda: problem.loss_and_gradient(np.ones(3), None),
+        lambda: fw.ORGFW(problem, fw.Simplex(3)).observe(np.ones((2, 3))),
+        lambda: fw.MORGFW(problem, fw.Simplex(3), rounds=2).observe((np.ones((2, 3)), np.ones(2))),
+        lambda: fw.best_fixed_decision(problem, fw.Simplex(3), np.ones((2, 3))),
+    ):
+        with pytest.raises(kind, match=f"wrong .*{message}" if "that" not in message else message):
+            call()
+
+
+def test_integers_and_lists_are_numbers_too():
+    problem = fw.problem_from_function(lambda x, batch: (1, [1, 0, 2]), 3)
+    assert fw.ORGFW(problem, fw.Simplex(3)).observe(None).loss == 1.0
+
+
 def test_optional_parameters_and_reprs():
     def scaled(x, batch, factor=2.0):
         return factor * x.sum(), np.full(3, factor)
@@ -222,6 +265,48 @@ def test_decisions_are_handed_over_read_only():
     learner = fw.ORGFW(fw.problem_from_function(writes, 3), fw.Simplex(3))
     with pytest.raises(ValueError, match="read-only"):
         learner.observe(np.ones((1, 3)))
+
+
+class Pair(NamedTuple):
+    """A batch with names."""
+
+    X: np.ndarray
+    y: np.ndarray
+
+
+@pytest.mark.parametrize("method", LEARNERS)
+@pytest.mark.parametrize("form", [tuple, list, lambda pair: Pair(*pair)])
+@pytest.mark.parametrize("which", [0, 1])
+def test_batches_are_handed_over_read_only(method, form, which):
+    """By learners, the comparator and the regret: what functions and objects could spoil."""
+
+    def spoils(x, X, y):
+        (X, y)[which][0] = 7.0
+        return squares(x, X, y)
+
+    class Spoils(LeastSquares):
+        def loss(self, x, batch):
+            return spoils(x, *batch)[0]
+
+        def gradient(self, x, batch):
+            return spoils(x, *batch)[1]
+
+    X, y = regression(6)
+    before = X.copy(), y.copy()
+    kind, options = LEARNERS[method]
+    for problem in (fw.problem_from_function(spoils, 4), Spoils()):
+        learner = kind(problem, fw.L1Ball(4, 1.0), **options)
+        for act in (
+            lambda learner=learner: learner.observe(form((X, y))),
+            lambda learner=learner: learner.run([form((X, y))]),
+            lambda problem=problem: fw.best_fixed_decision(problem, fw.L1Ball(4, 1.0), X, y),
+        ):
+            with pytest.raises(ValueError, match="read-only"):
+                act()
+        assert learner.t == 1
+    assert np.array_equal(X, before[0])
+    assert np.array_equal(y, before[1])
+    assert X.flags.writeable
 
 
 # --- functions that Numba compiled ----------------------------------------------------------------
@@ -402,3 +487,82 @@ def test_compiled_functions_cannot_spoil_the_decision():
         learner = fw.ORGFW(fw.problem_from_function(greedy, 3), ball)
         result = learner.run([(np.ones((2, 2)), np.zeros(2, int))] * 3)
         assert ball.contains(result.decision)
+
+
+def wrong_length(x, X, y):
+    return 1.0, np.ones(3), 2.0
+
+
+def no_pair(x, X, y):
+    return 1.0
+
+
+def nothing(x, X, y):
+    x[0] + 1.0
+
+
+def complex_loss(x, X, y):
+    return 1j, np.ones(3)
+
+
+def number_as_gradient(x, X, y):
+    return 1.0, 2.0
+
+
+def loss_in_an_array(x, X, y):
+    return np.ones(1), np.ones(3)
+
+
+def complex_gradient(x, X, y):
+    return 1.0, np.ones(3) * 1j
+
+
+def cannot_be_compiled(x, X, y):
+    return 1.0, x.no_such_method(X)
+
+
+WRONG = {
+    wrong_length: "wrong_length must return a pair .* returned a tuple of length 3",
+    no_pair: "no_pair must return a pair .* returned a float",
+    nothing: "nothing must return a pair .* returned None",
+    complex_loss: "complex_loss must return a number as its loss, .* a complex",
+    number_as_gradient: r"number_as_gradient must return a gradient of shape \(3,\).* a float",
+    loss_in_an_array: r"loss_in_an_array must return a number .* array of shape \(1,\)",
+    complex_gradient: "gradient that complex_gradient returns must hold real numbers",
+    cannot_be_compiled: "Numba cannot compile cannot_be_compiled .*no_such_method.* yourself$",
+}
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.parametrize("engine", ["fused", "steps"])
+@pytest.mark.parametrize("function", WRONG, ids=lambda function: function.__name__)
+def test_wrong_answers_of_compiled_functions_are_named_in_a_line(function, engine):
+    problem = fw.problem_from_function(numba.njit(function), 3)
+    learner = fw.ORGFW(problem, fw.L1Ball(3, 1.0), engine=engine)
+    batch = np.ones((2, 2)), np.zeros(2, int)
+    for act in (learner.observe, lambda batch: learner.run([batch])):
+        with pytest.raises((TypeError, ValueError), match=WRONG[function]) as refused:
+            act(batch)
+        assert "\n" not in str(refused.value)
+        assert refused.value.__suppress_context__ or "Failed in" not in str(refused.value.__cause__)
+    assert learner.t == 1
+    assert learner.engine == engine
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_compiled_functions_may_return_integers_and_raise():
+    @numba.njit
+    def whole(x, X, y):
+        return 1, np.ones(3, np.int64)
+
+    @numba.njit
+    def fails(x, X, y):
+        raise ZeroDivisionError("by hand")
+
+    batch = np.ones((2, 2)), np.zeros(2, int)
+    learner = fw.ORGFW(fw.problem_from_function(whole, 3), fw.L1Ball(3, 1.0))
+    assert learner.observe(batch).loss == 1.0
+    learner = fw.ORGFW(fw.problem_from_function(fails, 3), fw.L1Ball(3, 1.0))
+    with pytest.raises(ZeroDivisionError, match="by hand"):
+        learner.observe(batch)
+    assert learner.t == 1

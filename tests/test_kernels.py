@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 import reference as ref
 from fastfw.kernels import l1, logistic, loops, products, softmax, storm
+from fastfw.learners._threaded import make_team
 from sizes import quick, quiet, sized
 
 DTYPES = [np.float64, np.float32]
@@ -544,6 +545,8 @@ def test_estimate(case, gamma, scale):
 class State:
     """What `momentum_rounds` changes."""
 
+    threads = 1
+
     def __init__(self, C, d, dtype):
         self.u = np.zeros((C, d), dtype)
         self.estimates = np.zeros((2, C, d), dtype)
@@ -557,7 +560,8 @@ class State:
         losses = np.full(len(starts) - 1, -1.0)
         done = loops.momentum_rounds(
             A, y, rows, starts, mean, alpha, beta, gamma, eta, 2.0, self.u, self.estimates,
-            self.previous, self.total, self.index, self.value, self.scalars, losses,
+            self.previous, self.total, self.index, self.value, self.scalars,
+            make_team(self.threads, len(losses), self.u), losses,
         )  # fmt: skip
         return done, losses
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 from scipy.optimize import linprog
 
 import fastfw as fw
@@ -134,29 +135,59 @@ def test_lowest_index_wins_ties():
     assert flows.lmo(np.zeros(len(EDGES))).indices.tolist() == [0, 2, 4, 7, 9]
 
 
-@every
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_refused(name, bad):
-    own = SETS[name]()
-    g = np.ones(own.shape)
-    g.flat[-1] = bad
-    with pytest.raises(ValueError, match=rf"direction\[.*\] is {bad}"):
-        own.lmo(g)
-    if hasattr(own, "project"):
-        with pytest.raises((ValueError, TypeError), match=rf"x\[.*\] is {bad}|no projection"):
-            own.project(g)
-    assert not own.contains(g)
+def spoilt(value):
+    """Ones of a shape, the last of them another number."""
+
+    def make(shape):
+        a = np.ones(shape)
+        a.flat[-1] = value
+        return a
+
+    return make
+
+
+REFUSED = {
+    "NaN": (spoilt(np.nan), ValueError, r"\[.*\] is nan"),
+    "infinity": (spoilt(np.inf), ValueError, r"\[.*\] is inf"),
+    "minus infinity": (spoilt(-np.inf), ValueError, r"\[.*\] is -inf"),
+    "beyond float64": (lambda shape: np.full(shape, "1e400", np.longdouble), ValueError, "is inf"),
+    "complex": (lambda shape: np.ones(shape, complex), TypeError, "real numbers.*complex128"),
+    "strings": (lambda shape: np.full(shape, "1.0"), TypeError, "real numbers.*<U3"),
+    "objects": (lambda shape: np.full(shape, None), TypeError, "real numbers.*object"),
+    "dates": (lambda shape: np.zeros(shape, "M8[s]"), TypeError, "real numbers.*datetime64"),
+    "masked": (lambda shape: np.ma.masked_all(shape), TypeError, "masked array"),
+    "sparse": (lambda shape: sparse.csr_array(np.ones((2, 3))), TypeError, "sparse.*toarray"),
+    "one axis more": (lambda shape: np.ones((*shape, 2)), ValueError, r"must have shape \("),
+    "flat": (lambda shape: np.ones(999), ValueError, r"must have shape \(.*\(999,\)"),
+    "ragged": (lambda shape: [[1.0], [1.0, 2.0]], ValueError, "cannot be read as a NumPy array"),
+    "a number": (lambda shape: 1.0, ValueError, r"must have shape \(.*\(\)"),
+    "None": (lambda shape: None, TypeError, "real numbers"),
+}
 
 
 @every
-def test_wrong_shapes_and_kinds(name):
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_no_point_is_refused(name, case):
+    """By the oracle and the projection alike, which name the argument; and no set contains it."""
     own = SETS[name]()
-    for call in (own.lmo, getattr(own, "project", own.lmo)):
-        with pytest.raises(ValueError, match=r"must have shape \("):
-            call(np.zeros((*own.shape, 2)))
-    with pytest.raises((TypeError, ValueError)):
-        own.lmo(np.full(own.shape, "a"))
-    assert not own.contains(np.zeros((*own.shape, 1)))
+    make, kind, message = REFUSED[case]
+    bad = make(own.shape)
+    if case == "beyond float64" and np.finfo(np.longdouble).max == np.finfo(np.float64).max:
+        pytest.skip("long double is double here")
+    with pytest.raises(kind, match=f"direction.*{message}"):
+        own.lmo(bad)
+    if name in PROJECTING:
+        with pytest.raises(kind, match=f"x.*{message}"):
+            own.project(bad)
+    assert own.contains(bad) is False
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_no_point_is_refused_by_products_that_project(case):
+    own = fw.ProductSet([fw.L1Ball(2, 1.0), fw.LInfBall((2, 2), 1.0)])
+    make, kind, message = REFUSED[case]
+    with pytest.raises(kind, match=f"x.*{message}"):
+        own.project(make(own.shape))
 
 
 @every

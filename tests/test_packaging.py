@@ -77,6 +77,11 @@ def test_lower_bounds_are_those_tested(pyproject):
         r"([\w-]+)==(\d+\.\d+)",
     )
     assert stated.items() <= pinned.items()
+    extras = pyproject["project"]["optional-dependencies"]
+    for line in (*extras["test"], *extras["sklearn"], *extras["plots"]):
+        name, _, bound = line.partition(">=")
+        if bound:
+            assert pinned[name] == ".".join([*bound.split("."), "0"][:2]), line
 
 
 def test_kernels_refuse_another_name():

@@ -159,9 +159,9 @@ def test_sets_of_ones_own():
         (lambda: fw.ProductSet({1: BALL}), TypeError, "strings"),
         (lambda: fw.ProductSet({"a": 3}), TypeError, "block 'a' must be a set"),
         (lambda: PRODUCT.lmo(np.zeros(8)), ValueError, r"shape \(9,\)"),
-        (lambda: PRODUCT.lmo([0] * 7 + [np.nan, 0]), ValueError, r"block 'b': direction\[1\]"),
-        (lambda: PRODUCT.lmo([np.inf] + [0] * 8), ValueError, r"block 'W': direction\[0, 0\]"),
-        (lambda: PRODUCT.project([0] * 8 + [np.nan]), ValueError, r"block 'c': x\[0\]"),
+        (lambda: PRODUCT.lmo([0] * 7 + [np.nan, 0]), ValueError, r"direction\[7\] is nan"),
+        (lambda: PRODUCT.lmo([np.inf] + [0] * 8), ValueError, r"direction\[0\] is inf"),
+        (lambda: PRODUCT.project([0] * 8 + [np.nan]), ValueError, r"x\[8\] is nan"),
         (lambda: PRODUCT.blocks(np.zeros(3)), ValueError, r"x must have shape \(9,\)"),
         (lambda: PRODUCT.join({"W": np.zeros((2, 3))}), ValueError, "blocks must be"),
         (

@@ -3,8 +3,7 @@
 import csv
 import os
 import signal
-import subprocess
-import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,8 +17,9 @@ from fastfw.experiments.claims import at_time, find, paired
 from fastfw.experiments.comparison import Comparator
 from fastfw.experiments.figures import reproduction_figure
 from fastfw.experiments.reproduction import KEPT, Curve, Part, Reproduction
-from fastfw.experiments.reproduction_report import format_claims, write_claims
+from fastfw.experiments.reproduction_report import format_claims, write_claims, write_summary
 from fastfw.streams import Dataset
+from stopping import stop_while_writing
 
 SIZES = {"rounds": 4, "batch_size": 3, "radius": 2.0, "trials": 2, "seed": 3}
 ARGUMENTS = ["--rounds", "4", "--batch-size", "3", "--radius", "2", "--trials", "2", "--seed", "3"]
@@ -59,6 +59,7 @@ def numbers(folder, figure="figure1"):
         float(row.pop("seconds"))
         if row["panel"] == "cost":
             float(row.pop("value"))
+            row.pop("standard_error", None)
     return rows
 
 
@@ -197,24 +198,38 @@ def test_an_interrupted_run_goes_on(whole, blobs, tmp_path, figure):
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_a_killed_run_goes_on(whole, blobs, tmp_path):
-    script = (
-        "import sys, time\n"
-        "from fastfw.experiments import reproduce\n"
-        "def progress(done, total, what):\n"
-        "    if done == 7:\n"
-        "        print('here', flush=True)\n"
-        "        time.sleep(100)\n"
-        f"reproduce('figure1', {blobs!r}, out={str(tmp_path)!r}, progress=progress, **{SIZES!r})\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
-        assert process.stdout.readline() == b"here\n"
-        process.send_signal(signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
-    kept = sorted(os.listdir(tmp_path / "trials"))
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no such signal")
+@pytest.mark.parametrize(("figure", "total"), [("figure1", 21), ("figure2", 11), ("figure3", 14)])
+def test_a_killed_run_goes_on(whole, blobs, tmp_path, figure, total):
+    arguments = ["reproduce", figure, "--data", blobs, "--out", str(tmp_path), *ARGUMENTS]
+    assert stop_while_writing(8, signal.SIGKILL, arguments).returncode == -signal.SIGKILL
+    trials = tmp_path / "trials"
+    kept = {path.name: path.read_bytes() for path in trials.glob("*.npz")}
     assert len(kept) == 7
-    assert count_done("figure1", blobs, tmp_path, **SIZES) == (7, 14)
-    assert set(kept) <= set(os.listdir(tmp_path / "trials"))
-    assert numbers(tmp_path) == numbers(whole[1])
+    assert len(os.listdir(trials)) == 8  # one is half written
+    assert os.listdir(tmp_path) == ["trials"]
+    # Time that went by in the killed run, easily told from the rest.
+    spent = rewrite_wall(trials / next(iter(sorted(kept))), 6000.0)
+    seen = []
+    result = reproduce(figure, blobs, out=tmp_path, progress=lambda *c: seen.append(c), **SIZES)
+    assert [what for _, _, what in seen[1:-1]].count(KEPT) == 7
+    assert len(list(trials.glob("*.npz"))) == len(os.listdir(trials)) == total
+    for name, content in kept.items():
+        assert name == spent or (trials / name).read_bytes() == content
+    for name in (figure, f"{figure}-summary"):
+        assert numbers(tmp_path, name) == numbers(whole[1], name)
+    walls = [float(np.load(path)["wall"]) for path in trials.iterdir()]
+    assert result.parts[0].seconds == pytest.approx(sum(walls), rel=1e-12)
+    text = (tmp_path / "claims.md").read_text()
+    assert "Wall time, summed over all runs that trials were kept from: 100." in text
+
+
+def rewrite_wall(path, seconds):
+    """Let a kept trial have taken so long; its file's name."""
+    with np.load(path) as file:
+        arrays = dict(file)
+    np.savez(path, **{**arrays, "wall": np.array(seconds)})
+    return path.name
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -361,6 +376,42 @@ def test_claims_of_figure_3():
     assert verdicts("figure3", own) == [("C6", "confirmed"), ("C6", "refuted")]
 
 
+def single(one):
+    """Return a curve's first trial."""
+    first = slice(0, 1)
+    return replace(
+        one, seconds=one.seconds[first], values=one.values[first], upper=one.upper[first]
+    )
+
+
+def test_one_trial_leaves_differences_open(tmp_path):
+    regrets = [[-5], [-4], [50], [90], [90]]
+    names = ("morgfw", "metafw", "regularized-ofw", "ofw", "oaw")
+    own = part(
+        regret=tuple(single(curve(n, v)) for n, v in zip(names, regrets, strict=True)),
+        cost=tuple(single(curve(n, [v])) for n, v in zip(names, [2, 9, 1, 8, 7], strict=True)),
+    )
+    result = Reproduction("figure2", False, 1, 0, (own,))
+    found = find(result)
+    assert [f.verdict for f in found if f.claim == "C4"] == ["open"] * 4
+    assert [f.verdict for f in found if f.claim == "C5"] == ["confirmed"] * 4  # by their ratio
+    assert "one trial, comparable" in found[0].numbers
+    text = format_claims(result)
+    assert "1 trial from seed 0. One trial gives no standard error" in text
+    for nothing in ("nan", "±", "1 trials", "standard errors"):
+        assert nothing not in text
+    first = stochastic(*[[[1]] * 5] * 3)
+    first = replace(first, panels={k: tuple(map(single, v)) for k, v in first.panels.items()})
+    found = find(Reproduction("figure1", False, 1, 0, (first,)))
+    assert {f.verdict for f in found if f.claim != "C2"} == {"open"}
+    write_summary(result, tmp_path / "summary.csv")
+    with (tmp_path / "summary.csv").open(newline="") as handle:
+        for row in csv.DictReader(handle):
+            assert row["standard_error"] == ""
+            assert (row["value_upper"] == "") == (row["panel"] == "cost")
+    assert "Figure 2 (1 trial)" in reproduction_figure(result).get_suptitle()
+
+
 def test_values_are_compared_at_the_same_time():
     slow = curve("a", [0.25], seconds=1.0)
     assert at_time(slow, 0, 1.0) == 0.25
@@ -422,8 +473,26 @@ def test_an_interrupted_command_says_what_is_kept(blobs, tmp_path, capsys, monke
     assert main(arguments) == 130
     printed, err = capsys.readouterr()
     assert printed == ""
-    assert f"finished trials are kept in {tmp_path / 'trials'}; the same command goes on" in err
+    assert f"3 finished trials are kept in {tmp_path / 'trials'}; the same command goes on" in err
     assert len(list((tmp_path / "trials").iterdir())) == 3
+
+
+@pytest.mark.usefixtures("no_pictures")
+@pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_command_that_gets_a_signal_says_how_to_go_on(blobs, tmp_path, number):
+    arguments = ["reproduce", "figure3", "--data", blobs, "--out", str(tmp_path), *ARGUMENTS]
+    done = stop_while_writing(5, number, arguments)
+    assert done.returncode == 128 + number
+    assert done.stdout == ""
+    first, *rest = done.stderr.splitlines()
+    assert first == (
+        f"fastfw: 4 finished trials are kept in {tmp_path / 'trials'}; the same command goes on "
+        "from there"
+    )
+    assert rest == (["fastfw: interrupted"] if number == signal.SIGINT else [])
+    assert [path.suffix for path in (tmp_path / "trials").iterdir()] == [".npz"] * 4
+    assert count_done("figure3", blobs, tmp_path, **SIZES) == (4, 10)
 
 
 @pytest.mark.parametrize(
@@ -435,6 +504,12 @@ def test_an_interrupted_command_says_what_is_kept(blobs, tmp_path, capsys, monke
         (["figure1", "--data", "nmist"], "did you mean 'mnist'"),
         (["figure1", "--data", "a.npz", "b.npz", "--titles", "A"], "1 given for 2 data sets"),
         (["figure1", "--data", "mnist", "--root", "/nowhere/at/all"], "is not a folder"),
+        (["figure1", "--data", "mnist", "cifar10", "mnist"], "data: name each data set once"),
+        (["figure1", "--data", "mnist,cifar10"], "data sets are given with spaces between them"),
+        (["--data", "mnist", "figure1"], "figure1|figure2|figure3; name it before any option"),
+        (["figure1", "--radius", "-1,5"], "--radius: '-1,5' given, a finite number above 0"),
+        (["figure1", "--titles", "-A"], "begins with '-' is given as --titles=VALUE"),
+        (["figure1", "figure2"], "unrecognized arguments: figure2; a value has to follow"),
     ],
 )
 def test_unusable_input_is_one_line(tmp_path, capsys, arguments, message):

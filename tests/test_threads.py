@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastfw as fw
-from fastfw._threads import with_helpers
+from fastfw._threads import share, with_helpers
 from fastfw.kernels._jit import kernel
 from fastfw.kernels._shared import claim, peek, publish, rest
 from learner_cases import ENGINES, METHODS, make, make_data, make_stream
@@ -212,10 +212,11 @@ def shared(method, threads, dtype=np.float64, coded=False):
     return result, learner, stream
 
 
-@pytest.mark.parametrize("method", [fw.ORGFW, fw.OSFW])
+@pytest.mark.parametrize("method", [fw.ORGFW, fw.OSFW, fw.RegularizedOFW, fw.OFW, fw.OAW])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("coded", [False, True])
-def test_threads_change_nothing_but_rounding(method, dtype, coded):
+def test_threads_change_nothing_but_rounding(method, dtype, coded, monkeypatch):
+    monkeypatch.setattr("fastfw.learners._gradients._FEWEST", 3)
     alone, _, _ = shared(method, 1, dtype, coded)
     for threads in (2, 3, 9):
         result, learner, stream = shared(method, threads, dtype, coded)
@@ -230,6 +231,43 @@ def test_threads_change_nothing_but_rounding(method, dtype, coded):
         tolerance = 1e3 * np.finfo(dtype).eps
         np.testing.assert_allclose(result.decisions, alone.decisions, rtol=0, atol=tolerance)
         np.testing.assert_allclose(result.losses, alone.losses, rtol=tolerance)
+
+
+@pytest.mark.parametrize("method", [fw.OFW, fw.OAW])
+def test_threads_share_the_past(method, monkeypatch):
+    parts = []
+
+    def spy(work, n):
+        parts.append(n)
+        share(work, n)
+
+    monkeypatch.setattr("fastfw.learners._gradients.share", spy)
+    shared(method, 2)
+    assert set(parts) == {1}  # so few samples are not worth a thread
+    monkeypatch.setattr("fastfw.learners._gradients._FEWEST", 3)
+    shared(method, 2)
+    assert parts[-1] == 2
+
+
+@pytest.mark.parametrize("method", [fw.MORGFW, fw.MetaFrankWolfe])
+@pytest.mark.parametrize("n_classes", [3, 13])
+@pytest.mark.parametrize("size", [3, 6, None])
+def test_threads_share_classes(method, n_classes, size):
+    """Every class is worked on alone, so that the decisions are the same to the bit."""
+    rng = np.random.default_rng(8)
+    X, y = rng.standard_normal((60, 70)), rng.integers(0, n_classes, 60)
+    problem = fw.SoftmaxRegression(70, n_classes)
+    ball = fw.RowL1Ball(problem.shape, 2.0)
+    stream = fw.iid_stream(X, y, batch_size=23, rounds=4, seed=2)
+    inner = 100 if size == 6 else 7  # more residuals than are found together
+    options = {"rounds": 4, "inner_steps": inner, "sub_batch_size": size}
+    one, *others = (
+        method(problem, ball, **options, threads=threads).run(stream, checkpoints=range(1, 6))
+        for threads in (1, 2, 5)
+    )
+    for other in others:
+        np.testing.assert_array_equal(other.decisions, one.decisions)
+        np.testing.assert_allclose(other.losses, one.losses, rtol=1e-14)
 
 
 def test_threads_are_saved(tmp_path):

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import signal
 import sys
 
 import numpy as np
@@ -10,9 +11,14 @@ import pytest
 import fastfw as fw
 from fastfw.cli import main
 from fastfw.experiments import format_grid, grid_search, tuning, write_grid_csv
+from stopping import stop_while_writing
 
 SIZES = {"rounds": 5, "batch_size": 4, "radius": 2.0, "trials": 2, "seed": 7}
 STEPS, MOMENTA = [(1.0, 1.0), (0.5, 0.5), (0.01, 1.0)], [(1.0, 2 / 3), (1.0, 1.0)]
+
+ARGUMENTS = ["--rounds", "5", "--batch-size", "4", "--radius", "2", "--trials", "2", "--seed", "7"]
+ARGUMENTS += ["--step", "1,1", "1/2,1/2", "--momentum", "1,2/3", "1,1"]
+ARGUMENTS += ["--step", "0.01,1"]  # a third one
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +105,40 @@ def test_a_stopped_search_goes_on(data, search, tmp_path):
     assert len(list(tmp_path.iterdir())) == 28
 
 
+@pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGINT", "SIGTERM"])
+def test_a_command_that_is_stopped_goes_on(data, search, tmp_path, capsys, name):
+    path, out = tmp_path / "blobs.npz", tmp_path / "out"
+    np.savez(path, X=data[0], y=data[1])
+    arguments = ["tune", "--data", str(path), "--out", str(out), *ARGUMENTS]
+    number = getattr(signal, name)
+    done = stop_while_writing(6, number, arguments)
+    kept = {file.name: file.read_bytes() for file in (out / "trials").glob("*.npz")}
+    assert len(kept) == 5
+    if name == "SIGKILL":
+        assert done.returncode == -number
+        assert len(os.listdir(out / "trials")) == 6  # one is half written
+    else:
+        assert done.returncode == 128 + number
+        lines = done.stderr.splitlines()
+        assert lines[0].startswith(f"fastfw: 5 finished trials are kept in {out / 'trials'}; the")
+        assert lines[1:] == (["fastfw: interrupted"] if name == "SIGINT" else [])
+        assert len(os.listdir(out / "trials")) == 5
+    assert main(arguments) == 0
+    capsys.readouterr()
+    assert len(os.listdir(out / "trials")) == 12
+    for file, content in kept.items():
+        assert (out / "trials" / file).read_bytes() == content
+    write_grid_csv(search, tmp_path / "whole.csv")
+    tables = []
+    for table in (out / "tune.csv", tmp_path / "whole.csv"):
+        with table.open(newline="") as handle:
+            tables.append(list(csv.DictReader(handle)))
+        for row in tables[-1]:
+            float(row.pop("seconds"))
+    assert tables[0] == tables[1]
+
+
 @pytest.mark.parametrize("backend", ["threading", "sequential"])
 def test_joblib_gives_the_same(data, search, tmp_path, backend):
     joblib = pytest.importorskip("joblib")
@@ -151,6 +191,7 @@ def test_what_overflows_ranks_last(data, monkeypatch):
         ({"setting": "x"}, "setting: unknown"),
         ({"criterion": "x"}, "criterion: unknown"),
         ({"steps": []}, "step: give at least one value"),
+        ({"steps": [*STEPS, (1, 1)]}, r"step: \(1.0, 1.0\) is given twice"),
         ({"steps": [1.0]}, r"steps: pairs \(c, e\) are wanted, not 1.0"),
         ({"steps": [(-1.0, 1.0)]}, "steps: pairs"),
         ({"method": "ofw", "momenta": MOMENTA}, "momenta: OFW has no momentum"),
@@ -187,14 +228,22 @@ def test_the_table_and_the_file(search, tmp_path):
         assert row["eta"] == row["ftpl_scale"] == ""
 
 
+def test_the_table_of_one_trial_shows_no_nan(data, monkeypatch):
+    options = {"steps": STEPS[:1], "momenta": MOMENTA, **SIZES, "trials": 1}
+    lines = format_grid(grid_search(data, **options)).splitlines()
+    assert "2 points, 1 trial of 5 rounds" in lines[0]
+    assert [line.split()[3::2][:2] for line in lines[4:]] == [["-", "-"]] * 2
+    nothing = {"score": np.array(np.nan), "seconds": np.array(np.nan)}
+    monkeypatch.setattr(tuning, "_trial", lambda *_: nothing)
+    table = format_grid(grid_search(data, **options))
+    assert table.splitlines()[-1].split()[2:] == ["overflow", "-", "-", "-", "-"]
+
+
 def test_the_command(data, search, tmp_path, capsys):
     path = tmp_path / "blobs.npz"
     np.savez(path, X=data[0], y=data[1])
     out = tmp_path / "out"
-    arguments = ["tune", "--data", str(path), "--out", str(out), "--rounds", "5"]
-    arguments += ["--batch-size", "4", "--radius", "2", "--trials", "2", "--seed", "7"]
-    arguments += ["--step", "1,1", "1/2,1/2", "0.01,1", "--momentum", "1,2/3", "1,1"]
-    assert main(arguments) == 0
+    assert main(["tune", "--data", str(path), "--out", str(out), *ARGUMENTS]) == 0
     printed, err = capsys.readouterr()
     assert err == ""
     assert "6 points, 2 trials of 5 rounds" in printed
@@ -220,7 +269,7 @@ def test_an_interrupted_command_says_what_is_kept(data, tmp_path, capsys, monkey
     out = tmp_path / "out"
     arguments = ["tune", "--data", str(path), "--out", str(out), "--rounds", "2"]
     assert main([*arguments, "--batch-size", "2"]) == 130
-    assert f"finished trials are kept in {out / 'trials'}" in capsys.readouterr().err
+    assert f"2 finished trials are kept in {out / 'trials'}" in capsys.readouterr().err
     assert len(os.listdir(out / "trials")) == 2
 
 
@@ -233,6 +282,20 @@ def test_an_interrupted_command_says_what_is_kept(data, tmp_path, capsys, monkey
         (["--jobs", "0"], "a whole number other than 0"),
         (["--method", "ofw", "--momentum", "1,1"], "has no momentum"),
         (["--step", "x"], "C,E wanted"),
+        (["--step", "-1,1"], "--step: '-1,1' given, C,E wanted with C above 0"),
+        (["--step", "1,1", "-1/2,1"], "--step: '-1/2,1' given, C,E wanted with C above 0"),
+        (["--step", "1,-1"], "--step: '1,-1' given"),
+        (["--step", "1,1,2,1"], "such as 1,2/3; several are given with spaces between them"),
+        (["--step", "-x"], "begins with '-' is given as --step=VALUE"),
+        (["--step=-x"], "--step: '-x' given"),
+        (["--step"], "--step: expected at least one argument"),
+        (["--step", "1,1", "--step", "1,1"], "step: (1.0, 1.0) is given twice"),
+        (["--momentum", "-.5,1"], "--momentum: '-.5,1' given"),
+        (["--eta", "-1e3", "2"], "--eta: '-1e3' given, a finite number above 0 wanted ("),
+        (["--eta", "1,2"], "a finite number above 0 wanted; several are given with spaces"),
+        (["--scale", "-inf"], "begins with '-' is given as --scale=VALUE"),
+        (["--data", "a", "b"], "unrecognized arguments: b; a value has to follow its option"),
+        (["--jobs", "-1.5"], "--jobs: '-1.5' given"),
     ],
 )
 def test_unusable_input_is_one_line(tmp_path, capsys, arguments, message):

@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -16,6 +17,7 @@ __all__ = [
     "add_root",
     "add_seed",
     "add_setting",
+    "each",
     "folder_name",
     "method_names",
     "one_of",
@@ -35,8 +37,24 @@ class UsageError(Exception):
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line, without the usage."""
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        # No option begins with a digit: "-1,1" and "-1e3" are values, if poor ones.
+        self._negative_number_matcher = re.compile(r"-[.,]?\d")
+
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} (see '{self.prog} --help')")
+        raise UsageError(f"{message}{self._way_out(message)} (see '{self.prog} --help')")
+
+    def _way_out(self, message: str) -> str:
+        """Return what may help where argparse only says what it misses."""
+        argument = re.match(r"argument (--\S+): expected ", message)
+        if argument is not None:
+            return f"; one that begins with '-' is given as {argument[1]}=VALUE"
+        if "arguments are required" in message:
+            return "; name it before any option"
+        if message.startswith("unrecognized arguments") and " -" not in message:
+            return "; a value has to follow its option, and a list like A,B,C has no spaces in it"
+        return ""
 
 
 class Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
@@ -84,6 +102,21 @@ def positive(text: str) -> float:
     if not (math.isfinite(number) and number > 0):
         raise argparse.ArgumentTypeError(f"{text!r} given, a finite number above 0 wanted")
     return number
+
+
+def each(parse: Callable[[str], Any], commas: int = 0) -> Callable[[str], Any]:
+    """Make the type of options that take several values, each with so many commas in it."""
+
+    def parse_one(text: str) -> Any:
+        try:
+            return parse(text)
+        except argparse.ArgumentTypeError as error:
+            hint = (
+                "; several are given with spaces between them" if text.count(",") > commas else ""
+            )
+            raise argparse.ArgumentTypeError(f"{error}{hint}") from None
+
+    return parse_one
 
 
 def folder_name(text: str) -> str:

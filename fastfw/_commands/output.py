@@ -13,6 +13,7 @@ from fastfw.experiments._files import prepare_folder
 __all__ = [
     "KEPT",
     "progress_bar",
+    "resumable",
     "say",
     "silence_stdout",
     "take_folder",
@@ -82,6 +83,19 @@ def progress_bar() -> Iterator[Callable[[int, int, str], None] | None]:
             bar.set_description_str(f"{what:<20}")
 
         yield progress
+
+
+@contextlib.contextmanager
+def resumable(trials: Path) -> Iterator[None]:
+    """Where the work is interrupted or terminated, say what is kept of it and how to go on."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        count = sum(1 for _ in trials.glob("*.npz"))
+        if count:
+            kept = "1 finished trial is" if count == 1 else f"{count} finished trials are"
+            say(f"{kept} kept in {trials}; the same command goes on from there")
+        raise
 
 
 @contextlib.contextmanager

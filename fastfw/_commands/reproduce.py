@@ -14,7 +14,7 @@ from fastfw._commands.options import (
     positive,
     whole,
 )
-from fastfw._commands.output import progress_bar, say, take_folder, unusable_input, write
+from fastfw._commands.output import progress_bar, resumable, take_folder, unusable_input, write
 from fastfw.experiments._files import remove_empty
 
 __all__ = ["add_parser", "run"]
@@ -45,6 +45,7 @@ def add_parser(commands: Any) -> None:
         "--data",
         metavar="NAME|PATH",
         nargs="+",
+        action="extend",
         default=None,
         help="one data set or several, as for compare (default: mnist cifar10; with --quick the "
         "embedded one)",
@@ -53,6 +54,7 @@ def add_parser(commands: Any) -> None:
         "--titles",
         metavar="TITLE",
         nargs="+",
+        action="extend",
         default=None,
         help="what pictures call them, one title for each data set",
     )
@@ -88,13 +90,19 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run ``fastfw reproduce``."""
+    for given in options.data or ():
+        if "," in given and not Path(given).exists():
+            raise UsageError(
+                f"argument --data: {given!r} given; data sets are given with spaces between them"
+            )
     names = (f"{options.figure}.png", f"{options.figure}.csv", "claims.md")
     made = take_folder(options.out, names)
     try:
         from fastfw.experiments.reproduction import reproduce
         from fastfw.experiments.reproduction_report import format_claims
 
-        with progress_bar() as progress, unusable_input():
+        kept = resumable(Path(options.out) / "trials")
+        with kept, progress_bar() as progress, unusable_input():
             result = reproduce(
                 options.figure,
                 options.data,
@@ -109,13 +117,6 @@ def run(options: argparse.Namespace) -> int:
                 radius=options.radius,
                 progress=progress,
             )
-    except KeyboardInterrupt:
-        if any((Path(options.out) / "trials").glob("*.npz")):
-            say(f"finished trials are kept in {Path(options.out) / 'trials'}; "
-                "the same command goes on from them")  # fmt: skip
-        raise
-    except UsageError:
-        raise
     finally:
         remove_empty(made)
     write(format_claims(result))

@@ -11,6 +11,7 @@ from fastfw._commands.options import (
     add_root,
     add_seed,
     add_setting,
+    each,
     folder_name,
     method_names,
     one_of,
@@ -18,7 +19,7 @@ from fastfw._commands.options import (
     schedule,
     whole,
 )
-from fastfw._commands.output import progress_bar, say, take_folder, unusable_input, write
+from fastfw._commands.output import progress_bar, resumable, take_folder, unusable_input, write
 from fastfw.experiments._files import remove_empty
 from fastfw.experiments.methods import METHODS
 
@@ -69,18 +70,23 @@ def add_parser(commands: Any) -> None:
         "--step",
         metavar="C,E",
         nargs="+",
-        type=schedule,
+        action="extend",
+        type=each(schedule, commas=1),
         help="steps min(C/(t+1)^E, 1) to try (default: C of 0.1, 0.5, 1, 2, E of 1/2, 2/3, 1)",
     )
     option(
         "--momentum",
         metavar="C,E",
         nargs="+",
-        type=schedule,
+        action="extend",
+        type=each(schedule, commas=1),
         help="momenta likewise, for methods that have one (default: C of 0.5, 1, 2)",
     )
-    option("--eta", metavar="C", nargs="+", type=positive, help="regularized-ofw's c")
-    option("--scale", metavar="C", nargs="+", type=positive, help="c of FTPL in morgfw and metafw")
+    for name, what in (
+        ("--eta", "regularized-ofw's c"),
+        ("--scale", "c of FTPL, for meta methods"),
+    ):
+        option(name, metavar="C", nargs="+", action="extend", type=each(positive), help=what)
     option("--rounds", metavar="T", type=whole(1), help=f"rounds in a trial ({fit})")
     option("--batch-size", metavar="B", type=whole(1), help=f"rows in a batch ({fit})")
     option("--radius", metavar="R", type=positive, help=f"l1 norm that each row may have ({fit})")
@@ -116,13 +122,13 @@ def run(options: argparse.Namespace) -> int:
             f"argument --method: {', '.join(options.method)} given, one method is wanted, of "
             f"{', '.join(method.name for method in METHODS)}"
         )
-    made = take_folder(options.out, (FILE,))
     folder = Path(options.out)
+    made = take_folder(options.out, (FILE,))
     try:
         from fastfw.experiments.tuning import format_grid, grid_search, write_grid_csv
 
         (method,) = options.method
-        with progress_bar() as progress, unusable_input():
+        with resumable(folder / "trials"), progress_bar() as progress, unusable_input():
             search = grid_search(
                 options.data,
                 method=method,
@@ -143,13 +149,6 @@ def run(options: argparse.Namespace) -> int:
                 progress=progress,
             )
         write_grid_csv(search, folder / FILE)
-    except KeyboardInterrupt:
-        if any((folder / "trials").glob("*.npz")):
-            say(
-                f"finished trials are kept in {folder / 'trials'}; "
-                "the same command goes on from them"
-            )
-        raise
     finally:
         remove_empty(made)
     write(format_grid(search))

@@ -1,5 +1,6 @@
 """Folders for results: checked before the work, taken away again if nothing comes of it."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -49,7 +50,8 @@ def prepare_folder(folder: str | os.PathLike[str], names: tuple[str, ...]) -> li
         # Only a write tells: permission bits say nothing about full disks, read-only mounts, root.
         descriptor, temporary = open_beside(folder / names[0])
         os.close(descriptor)
-        os.unlink(temporary)
+        with contextlib.suppress(FileNotFoundError):  # another process has tidied up
+            os.unlink(temporary)
     except OSError:
         remove_empty(made)
         raise

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import numpy.typing as npt
 
 import fastfw
 from fastfw._csr import csr_parts, is_sparse
-from fastfw._files import atomic_write
+from fastfw._files import atomic_write, remove_abandoned
 from fastfw.streams import Dataset
 
 __all__ = ["Arrays", "TrialStore", "fingerprint"]
@@ -28,6 +29,7 @@ __all__ = ["Arrays", "TrialStore", "fingerprint"]
 Arrays = dict[str, npt.NDArray[Any]]
 
 _SETTINGS = "settings"
+_NAME = re.compile(r"([^/]+-)?[0-9a-f]{20}\.npz")
 
 
 def fingerprint(data: Dataset) -> str:
@@ -72,9 +74,9 @@ class TrialStore:
         words = [str(settings[key]) for key in ("what", "method", "seed") if key in settings]
         return self.folder / f"{'-'.join([*words, digest])}.npz"
 
-    def has(self, settings: Mapping[str, Any]) -> bool:
-        """Tell whether a trial seems to be kept."""
-        return self.path(settings).is_file()
+    def tidy(self) -> None:
+        """Remove what killed processes have left of trials that they were about to keep."""
+        remove_abandoned(self.folder, lambda name: _NAME.fullmatch(name) is not None)
 
     def get(self, settings: Mapping[str, Any]) -> Arrays | None:
         """Return the arrays of a trial, or None where it is not kept or its file is damaged."""

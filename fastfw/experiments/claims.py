@@ -139,15 +139,18 @@ def _adversarial(part: Part) -> Iterator[Finding]:
     others = [curves[name] for name in ("ofw", "oaw", "regularized-ofw")]
     span = min(float(curve.final.mean()) for curve in others) - float(own.final.mean())
     near = abs(mean) <= 0.1 * abs(span)
-    verdict = _verdict(mean, error)
+    side = _verdict(mean, error)
     words = {CONFIRMED: "below", REFUTED: "above", OPEN: "equal within two standard errors"}
+    verdict, word = CONFIRMED if side != REFUTED or near else REFUTED, words[side]
+    if np.isnan(error):
+        verdict, word = OPEN, "one trial"
     numbers = (
-        f"MetaFrankWolfe − MORGFW = {_signed(mean, error)} nats ({words[verdict]}"
+        f"MetaFrankWolfe − MORGFW = {_signed(mean, error)} nats ({word}"
         f"{', comparable' if near else ''}: the next method is {span:.3g} above MORGFW)"
     )
     yield Finding(
         "C4", "regret of MORGFW comparable to Meta-Frank-Wolfe's or below it", part.title,
-        CONFIRMED if verdict != REFUTED or near else REFUTED, numbers,
+        verdict, numbers,
     )  # fmt: skip
     yield from _below(part, "C4", "morgfw", ("ofw", "oaw", "regularized-ofw"), far=True)
     yield _cost(part, "C5", "morgfw", "regularized-ofw", "more than", lambda ratio: ratio < 1)

@@ -100,18 +100,19 @@ def _draw(axes: Axes, panel: str, curves: tuple[Curve, ...]) -> None:
 def _draw_bars(axes: Axes, curves: tuple[Curve, ...]) -> None:
     """Draw the time of a round as bars on a logarithmic axis."""
     for index, curve in enumerate(curves):
-        error = standard_error(curve.final)
+        mean, error = float(curve.final.mean()), standard_error(curve.final)
+        error = 0.0 if np.isnan(error) else error
         axes.bar(
             index,
-            curve.final.mean(),
-            yerr=None if np.isnan(error) else error,
+            mean,
+            yerr=error or None,
             color=STYLES[index % len(STYLES)][0],
             width=0.65,
             ecolor="0.3",
             capsize=3,
         )
         axes.annotate(
-            f"{curve.final.mean():.3g}", (index, curve.final.mean()), ha="center", va="bottom",
+            f"{mean:.3g}", (index, mean + error), ha="center", va="bottom",
             xytext=(0, 4), textcoords="offset points", fontsize=8,
         )  # fmt: skip
     axes.set_yscale("log")
@@ -130,7 +131,7 @@ def _draw_curve(axes: Axes, panel: str, curve: Curve, index: int, count: int) ->
     )
     x: Any = curve.rounds[shown]
     if panel not in _BY_ROUND:
-        seconds = curve.seconds.mean(axis=0)[shown]
+        seconds = np.median(curve.seconds, axis=0)[shown]  # one trial may have been held up
         shown, x = shown[seconds > 0], seconds[seconds > 0]  # the axis is logarithmic
     values, upper = curve.values[:, shown], curve.upper[:, shown]
     mean = values.mean(axis=0)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fastfw._files import atomic_write
+from fastfw.experiments._text import counted, fixed_or_dash, number_or_nothing
 from fastfw.experiments.comparison import standard_error
 from fastfw.experiments.network import NetworkComparison
 
@@ -69,7 +70,8 @@ def format_network_table(result: NetworkComparison) -> str:
     """Return the table that ``fastfw compare --problem network`` prints."""
     lines = [
         f"network with {result.hidden} hidden units on {result.data}: batches of "
-        f"{result.batch_size}, l1 balls of radius {result.radius:g}, {result.trials} trials",
+        f"{result.batch_size}, l1 balls of radius {result.radius:g}, "
+        f"{counted(result.trials, 'trial')}",
         "",
         f"{'method':<10} {'rounds':>8} {'gradients':>10} {'seconds':>8} {'loss':>8} {'+-':>7} "
         f"{'subopt.':>8} {'train':>6} {'test':>6} {'gap':>8}",
@@ -78,8 +80,9 @@ def format_network_table(result: NetworkComparison) -> str:
     for run, row in zip(result.runs, rows, strict=True):
         lines.append(
             f"{run.label:<10} {run.rounds:>8} {run.evaluations:>10} {row['seconds']:>8.3f} "
-            f"{row['loss']:>8.4f} {row['loss_standard_error']:>7.4f} {row['suboptimality']:>8.4f} "
-            f"{row['accuracy']:>6.3f} {row['test_accuracy']:>6.3f} {row['least_gap']:>8.4f}"
+            f"{row['loss']:>8.4f} {fixed_or_dash(row['loss_standard_error'], 4):>7} "
+            f"{row['suboptimality']:>8.4f} {fixed_or_dash(row['accuracy'], 3):>6} "
+            f"{fixed_or_dash(row['test_accuracy'], 3):>6} {fixed_or_dash(row['least_gap'], 4):>8}"
         )
     first = result.runs[0].label
     lines += [
@@ -95,8 +98,9 @@ def format_network_table(result: NetworkComparison) -> str:
         lines.append(
             f"{run.label:<10} {row['loss_at_common_time']:>8.4f} "
             f"{row['loss_above_first_at_common_time']:>12.4f} "
-            f"{row['loss_above_first_standard_error']:>7.4f} "
-            f"{row['accuracy_at_common_time']:>6.3f} {row['test_accuracy_at_common_time']:>6.3f}"
+            f"{fixed_or_dash(row['loss_above_first_standard_error'], 4):>7} "
+            f"{fixed_or_dash(row['accuracy_at_common_time'], 3):>6} "
+            f"{fixed_or_dash(row['test_accuracy_at_common_time'], 3):>6}"
         )
     return "\n".join([*lines, "", f"- {first}: the difference in the same trial"])
 
@@ -117,11 +121,14 @@ def write_trace_csv(result: NetworkComparison, path: str | os.PathLike[str]) -> 
 
 
 def write_network_summary(result: NetworkComparison, path: str | os.PathLike[str]) -> None:
-    """Write one row for each method, means over the trials."""
+    """Write one row for each method, means over the trials; empty where nothing is known."""
     with atomic_write(path) as file:
         writer = csv.DictWriter(file, SUMMARY_COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(_rows(result))
+        for row in _rows(result):
+            writer.writerow(
+                {k: number_or_nothing(v) if isinstance(v, float) else v for k, v in row.items()}
+            )
 
 
 def network_figure(result: NetworkComparison) -> Any:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 
 from fastfw._files import atomic_write
+from fastfw.experiments._text import counted, number_or_nothing
 from fastfw.experiments.comparison import CompareResult, MethodResult, standard_error
 
 __all__ = [
@@ -128,11 +129,10 @@ def format_table(result: CompareResult) -> str:
 
 def _head(result: CompareResult) -> str:
     """Say what was run."""
-    trials = f"{result.trials} trial{'s' if result.trials > 1 else ''}"
-    rounds = f"{result.rounds} round{'s' if result.rounds > 1 else ''}"
     return (
         f"{result.data}, {result.setting} setting, preset {result.preset}\n"
-        f"{trials} of {rounds}, batches of {result.batch_size}, "
+        f"{counted(result.trials, 'trial')} of {counted(result.rounds, 'round')}, "
+        f"batches of {result.batch_size}, "
         f"radius {result.radius:g}, {result.dtype}"
     )
 
@@ -238,7 +238,6 @@ def write_summary_csv(result: CompareResult, path: str | os.PathLike[str]) -> No
         writer = csv.writer(handle, lineterminator="\n")
         writer.writerow(SUMMARY_COLUMNS)
         for run in result.methods:
-            error = standard_error(run.final_regret)
             writer.writerow(
                 (
                     run.method.name,
@@ -258,7 +257,7 @@ def write_summary_csv(result: CompareResult, path: str | os.PathLike[str]) -> No
                     run.inner_steps,
                     run.sub_batch_size,
                     float(run.final_regret.mean()),
-                    "" if math.isnan(error) else error,
+                    number_or_nothing(standard_error(run.final_regret)),
                     "" if run.bound is None else float(run.bound.values[-1]),
                     run.ms_per_round,
                     run.least_ms_per_round,

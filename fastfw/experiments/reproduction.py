@@ -22,7 +22,8 @@ import numpy.typing as npt
 from fastfw import _checks
 from fastfw.datasets import Split, load
 from fastfw.experiments._store import Arrays, TrialStore, fingerprint
-from fastfw.experiments.comparison import Comparator, standard_error
+from fastfw.experiments._text import counted
+from fastfw.experiments.comparison import Comparator
 from fastfw.experiments.methods import closest
 from fastfw.streams import Dataset
 
@@ -106,7 +107,8 @@ class Part:
         Curves by method in order, by the panel's name: ``regret``, ``cost``, ``suboptimality``,
         ``accuracy``, ``test_accuracy``.
     seconds : float
-        Wall time of all that was kept for it, evaluation included, whenever that was done.
+        Wall time of all that is kept for it, evaluation included, summed over the runs that did
+        it. What a stopped run had not finished is not in it.
     """
 
     data: str
@@ -253,7 +255,9 @@ def reproduce(
     if len({os.fspath(name) for name in names}) < len(names):
         raise ValueError("data: name each data set once")
     if titles is not None and len(titles) != len(names):
-        raise ValueError(f"titles: {len(titles)} given for {len(names)} data sets; one each")
+        raise ValueError(
+            f"titles: {len(titles)} given for {counted(len(names), 'data set')}; one each"
+        )
     count = _checks.positive_int((3 if quick else 6) if trials is None else trials, "trials")
     first = _checks.positive_int(seed, "seed", minimum=0)
     for value, argument in ((rounds, "rounds"), (batch_size, "batch_size")):
@@ -290,6 +294,7 @@ def reproduce(
             batch_size=batch_size,
             radius=radius,
         )
+        store.tidy()
         done: list[Arrays] = []
         for step, work in enumerate(house.steps(request)):
             arrays = store.get(work.settings)
@@ -310,9 +315,3 @@ def reproduce(
     from fastfw.experiments.reproduction_report import write_all
 
     return write_all(result, Path(out))
-
-
-def mean_and_error(values: npt.ArrayLike) -> tuple[float, float]:
-    """Return the mean over trials and its standard error, NaN for one trial."""
-    sample = np.asarray(values, dtype=np.float64)
-    return float(sample.mean()), standard_error(sample)

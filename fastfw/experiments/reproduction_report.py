@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import os
 import re
 from dataclasses import replace
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fastfw._files import atomic_write
+from fastfw.experiments._text import counted, number_or_nothing
 from fastfw.experiments.claims import Finding, find
 from fastfw.experiments.comparison import Comparator, standard_error
 from fastfw.experiments.figures import reproduction_figure
@@ -90,7 +90,6 @@ def write_numbers(result: Reproduction, path: str | os.PathLike[str]) -> None:
         writer = csv.writer(handle, lineterminator="\n")
         writer.writerow(COLUMNS)
         for part in result.parts:
-            bounded = part.comparator is not None
             for panel, curves in part.panels.items():
                 for curve in curves:
                     for trial, columns in enumerate(
@@ -104,7 +103,7 @@ def write_numbers(result: Reproduction, path: str | os.PathLike[str]) -> None:
                     ):
                         writer.writerows(
                             (part.data, panel, curve.method, trial, t, *point[:2])
-                            + ((point[2],) if bounded and panel != "cost" else ("",))
+                            + ((point[2],) if _bounded(part, panel) else ("",))
                             for t, point in zip(
                                 curve.rounds.tolist(), zip(*columns, strict=True), strict=True
                             )
@@ -120,7 +119,6 @@ def write_summary(result: Reproduction, path: str | os.PathLike[str]) -> None:
             best = part.comparator
             for panel, curves in part.panels.items():
                 for curve in curves:
-                    error = standard_error(curve.final)
                     writer.writerow(
                         (
                             part.data,
@@ -130,8 +128,8 @@ def write_summary(result: Reproduction, path: str | os.PathLike[str]) -> None:
                             result.seed,
                             int(curve.rounds[-1]),
                             float(curve.final.mean()),
-                            "" if math.isnan(error) else error,
-                            "" if best is None else float(curve.upper[:, -1].mean()),
+                            number_or_nothing(standard_error(curve.final)),
+                            float(curve.upper[:, -1].mean()) if _bounded(part, panel) else "",
                             float(curve.seconds[:, -1].mean()),
                             curve.work,
                             curve.oracle_calls,
@@ -140,6 +138,11 @@ def write_summary(result: Reproduction, path: str | os.PathLike[str]) -> None:
                             part.constants[curve.method],
                         )
                     )
+
+
+def _bounded(part: Part, panel: str) -> bool:
+    """Tell whether values depend on what the comparator's certificate leaves open."""
+    return part.comparator is not None and panel != "cost"
 
 
 def write_claims(result: Reproduction, path: Path) -> None:
@@ -172,10 +175,17 @@ def format_claims(result: Reproduction) -> str:
 
     lines = [f"## Figure {result.figure[-1]}", ""]
     short = " Cut short by --quick: fewer rounds and trials than in the paper." * result.quick
+    how = (
+        "Differences are paired by trial; ± is their standard error. Confirmed: more than two of "
+        "these on the side that the paper says; refuted: on the other side; open: in between."
+    )
+    if result.trials == 1:
+        how = (
+            "One trial gives no standard error, so differences are left open; times are judged by "
+            "their ratio."
+        )
     lines += [
-        f"{_count(result.trials, 'trial')} from seed {result.seed}.{short} Differences are paired "
-        "by trial; ± is their standard error. Confirmed: more than two of these on the side that "
-        "the paper says; refuted: on the other side; open: in between.",
+        f"{counted(result.trials, 'trial')} from seed {result.seed}.{short} {how}",
         "",
         f"Machine: {machine()}.",
     ]
@@ -202,7 +212,8 @@ def _about(part: Part) -> list[str]:
     settings = ", ".join(f"{name} {_plain(value)}" for name, value in part.settings.items())
     lines = [
         f"**{part.title}** ({part.n_samples:,} x {part.n_features}, {part.n_classes} classes): "
-        f"{settings}. Wall time {_duration(part.seconds)}, evaluation included."
+        f"{settings}. Wall time, summed over all runs that trials were kept from: "
+        f"{_duration(part.seconds)}, evaluation included."
     ]
     if part.comparator is not None:
         lines += ["", _certificate(part.comparator)]
@@ -228,10 +239,6 @@ def _plain(value: Any) -> str:
         if isinstance(value, float)
         else str(value)
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _duration(seconds: float) -> str:

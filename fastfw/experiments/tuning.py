@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from fastfw import _checks
 from fastfw._files import atomic_write
 from fastfw.experiments._store import TrialStore, fingerprint
+from fastfw.experiments._text import counted, fixed_or_dash, number_or_nothing
 from fastfw.experiments.comparison import (
     check_scale,
     defaults,
@@ -253,6 +255,7 @@ def grid_search(
     cells = [(point, first + trial) for trial in range(count) for point in range(len(grid))]
     with tempfile.TemporaryDirectory() as scratch:
         store = TrialStore(scratch if folder is None else folder)
+        store.tidy()
         keys = [{**common, "seed": s, "constants": grid[point]} for point, s in cells]
         outcomes = [store.get(key) for key in keys]
         pending = [i for i, outcome in enumerate(outcomes) if outcome is None]
@@ -312,6 +315,9 @@ def _grid(
     for name, values in axes.items():
         if not values:
             raise ValueError(f"{name}: give at least one value to try")
+        for index, value in enumerate(values):
+            if value in values[:index]:
+                raise ValueError(f"{name}: {value} is given twice; give each value once")
     return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
 
 
@@ -421,7 +427,8 @@ def format_grid(search: GridSearch, rows: int = 10) -> str:
     Returns
     -------
     str
-        What was searched, and a line for each point; ``above best`` is paired by trial.
+        What was searched, and a line for each point; ``above best`` is paired by trial. A dash
+        stands for standard errors of one trial, and for whatever overflow leaves undefined.
     """
     extra = [name for name in ("eta", "scale") if getattr(search.best, name) is not None]
     what = {"regret": "mean loss of the decisions played", "last": "loss of the last decision"}
@@ -435,11 +442,11 @@ def format_grid(search: GridSearch, rows: int = 10) -> str:
                 _pair_text(point.step),
                 momentum,
                 *(f"{getattr(point, name):g}" for name in extra),
-                f"{point.score:.5f}",
-                f"{standard_error(point.scores):.5f}",
-                f"{above:.5f}",
-                f"{error:.5f}",
-                f"{point.seconds:.3f}",
+                "overflow" if math.isnan(point.score) else f"{point.score:.5f}",
+                fixed_or_dash(standard_error(point.scores), 5),
+                fixed_or_dash(above, 5),
+                fixed_or_dash(error, 5),
+                fixed_or_dash(point.seconds, 3),
             ]
         )
     widths = [max(len(row[i]) for row in table) for i in range(len(head))]
@@ -449,8 +456,9 @@ def format_grid(search: GridSearch, rows: int = 10) -> str:
     ]
     (method,) = find_methods([search.method])
     title = (
-        f"{method.label} on {search.data}, {search.setting} setting: {len(search.points)} points, "
-        f"{search.trials} trials of {search.rounds} rounds,\nbatches of {search.batch_size}, "
+        f"{method.label} on {search.data}, {search.setting} setting: "
+        f"{counted(len(search.points), 'point')}, {counted(search.trials, 'trial')} of "
+        f"{counted(search.rounds, 'round')},\nbatches of {search.batch_size}, "
         f"radius {search.radius:g}; ranked by {what[search.criterion]}"
     )
     return "\n".join([title, "", *lines])
@@ -477,6 +485,6 @@ def write_grid_csv(search: GridSearch, path: str | os.PathLike[str]) -> None:
                     "" if point.eta is None else point.eta,
                     "" if point.scale is None else point.scale,
                     search.trials,
-                    *("" if np.isnan(number) else number for number in numbers),
+                    *map(number_or_nothing, numbers),
                 )
             )

@@ -31,8 +31,9 @@ class FusedAway(FusedPast):
         set: Any,
         start: FloatArray,
         direction: Callable[[ActiveSet, bytes, list[float], float, float], tuple[bytes, float]],
+        threads: int = 1,
     ) -> None:
-        super().__init__(problem, set, start)
+        super().__init__(problem, set, start, threads=threads)
         self.active = ActiveSet()
         self._direction = direction
 

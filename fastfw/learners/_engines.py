@@ -12,6 +12,7 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray
 from fastfw._csr import is_sparse
 from fastfw._layout import padded, padded_zeros, unpadded
+from fastfw.learners._threaded import shared_rounds
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.sets import RowL1Ball
 
@@ -120,7 +121,7 @@ class FusedMomentum:
         threads: int = 1,
     ) -> None:
         self._problem, self._ball = problem, ball
-        self.mean = problem.reduction == "mean"
+        self._mean = problem.reduction == "mean"
         self.radius = ball.radius
         self.coefficients, self.threads = coefficients, threads
         n_classes, self._d = start.shape
@@ -151,19 +152,22 @@ class FusedMomentum:
         from fastfw.kernels import loops
 
         self._unscale()
-        if self.threads > 1:
-            from fastfw.learners._threaded import threaded_rounds
-
-            return threaded_rounds(self, t, rows, starts)
         k = starts.size - 1
         alpha, beta, gamma, eta = np.array([self.coefficients(t + i) for i in range(k)]).T.copy()
         losses = np.empty(k)
-        with np.errstate(over="ignore", invalid="ignore"):  # only NumPy warns, without the JIT
+
+        def lead(team: tuple[Any, ...]) -> int:
             done: int = loops.momentum_rounds(
-                *rows, starts, self.mean, alpha, beta, gamma, eta, self.radius,
+                *rows, starts, self._mean, alpha, beta, gamma, eta, self.radius,
                 self.u, self.estimates, self.previous, self.sum,
-                self.index, self.value, self.scalars, losses,
+                self.index, self.value, self.scalars, team, losses,
             )  # fmt: skip
+            return done
+
+        done = shared_rounds(
+            lead, self.threads, rows, starts, alpha, beta,
+            self.u, self.estimates, self.previous, self.index,
+        )  # fmt: skip
         return done, losses[: done + 1]
 
     def _unscale(self) -> None:

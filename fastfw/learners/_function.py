@@ -52,14 +52,24 @@ class FusedFunction:
         k = starts.size - 1
         coefficients = np.array([self._coefficients(t + i) for i in range(k)]).T.copy()
         losses = np.empty(k)
-        done: int = self._loop(
-            *rows, starts, *coefficients, self._radius,
-            self.x, self.previous, self.estimate, np.empty_like(self.x), self.sum, losses,
-        )  # fmt: skip
+        try:
+            done: int = self._loop(
+                *rows, starts, *coefficients, self._radius,
+                self.x, self.previous, self.estimate, np.empty_like(self.x), self.sum, losses,
+            )  # fmt: skip
+        except Exception as error:
+            self._raise_if_wrong(rows)
+            self._problem.raise_short(error)
+            raise
         if done < 0:
-            self._problem.loss_and_gradient(self.x, (rows.X[rows.rows], rows.y[rows.rows]))
+            self._raise_if_wrong(rows)
             raise ValueError(f"the function must return gradients of shape {self.x.shape}")
         return done, losses[: done + 1]
+
+    def _raise_if_wrong(self, rows: Rows) -> None:
+        """Say what is wrong with what the function returns, by a call of its own."""
+        X, y = rows.X[rows.rows], rows.y[rows.rows]
+        self._problem.loss_and_gradient(self.x, (X, y) if self._problem.takes_pairs else X)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """All of the state."""

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
+from fastfw._threads import share
 from fastfw.learners._lazy import LazyEngine
 from fastfw.learners._momentum import balls, on_network
 from fastfw.learners._past import Samples
@@ -19,20 +20,26 @@ __all__ = ["NetworkGradient", "PastGradient", "past_gradient"]
 Vertex = tuple[IndexArray, npt.NDArray[np.float64]]
 
 
-def past_gradient(problem: Any, set: Any, engine: LazyEngine) -> PastGradient:
-    """Return the one for this problem and set."""
-    kind = NetworkGradient if on_network(problem, set) else PastGradient
-    return kind(problem, set, engine)
+# Samples that are worth a thread.
+_FEWEST = 256
+
+
+def past_gradient(problem: Any, set: Any, engine: LazyEngine, threads: int) -> PastGradient:
+    """Return the one for this problem and set; networks take one thread."""
+    if on_network(problem, set):
+        return NetworkGradient(problem, set, engine)
+    return PastGradient(problem, set, engine, threads)
 
 
 class PastGradient:
     """The gradient, its vertex, and its inner products, for softmax regression on the row-l1 ball.
 
     A vertex is one place and one value in each l1 ball. `radii` has the balls' radii; their places
-    are `first`, ..., `end` - 1.
+    are `first`, ..., `end` - 1. Samples of the past are shared by threads, whose sums are added in
+    the order of the samples.
     """
 
-    def __init__(self, problem: Any, set: Any, engine: LazyEngine) -> None:
+    def __init__(self, problem: Any, set: Any, engine: LazyEngine, threads: int = 1) -> None:
         self._set = set
         self.n_classes = problem.n_classes
         self.n_rows, d = engine.u.shape
@@ -40,6 +47,9 @@ class PastGradient:
         self.first, self.end = np.zeros(self.n_rows, np.intp), np.full(self.n_rows, d)
         self.G = np.zeros((self.n_rows, d))
         self.scratch = np.zeros_like(engine.u)
+        # of the other threads
+        self._parts = np.zeros((threads - 1, *engine.u.shape), engine.u.dtype)
+        self._sums = np.zeros((threads - 1, *self.G.shape))
         # as in the iterate
         self._rounded = self._in(engine.u.dtype, self.radii)
 
@@ -65,10 +75,24 @@ class PastGradient:
         from fastfw.kernels import history
 
         X, y, rows, weights, kept = source.arrays()
-        history.add_past_gradient(
-            X, y, rows, weights, kept, keep, index, shift, again, engine.u, engine.scalars[0],
-            self.scratch, self.G,
-        )  # fmt: skip
+        parts = max(1, min(1 + len(self._parts), rows.size // _FEWEST))
+        edges = [rows.size * k // parts for k in range(parts + 1)]
+
+        def add(k: int) -> None:
+            part = slice(edges[k], edges[k + 1])
+            scratch, G = self.scratch, self.G
+            if k > 0:
+                scratch, G = self._parts[k - 1], self._sums[k - 1]
+                G[...] = 0.0
+            with np.errstate(over="ignore", invalid="ignore"):  # only NumPy warns, without the JIT
+                history.add_past_gradient(
+                    X, y, rows[part], weights[part], kept[part], keep, index, shift, again,
+                    engine.u, engine.scalars[0], scratch, G,
+                )  # fmt: skip
+
+        share(add, parts)
+        for other in self._sums[: parts - 1]:
+            self.G += other
 
     def vertex(self) -> Vertex | None:
         """Return the vertex that minimises ⟨gradient, v⟩, or None if it is not finite."""
@@ -97,7 +121,8 @@ class PastGradient:
     def copy(self) -> Any:
         """Return one with memory of its own."""
         other = copy.copy(self)
-        other.G, other.scratch = self.G.copy(), self.scratch.copy()
+        for name in ("G", "scratch", "_parts", "_sums"):
+            setattr(other, name, getattr(self, name).copy())
         return other
 
 
@@ -119,6 +144,7 @@ class NetworkGradient(PastGradient):
         self.end = np.array([*[d] * m, *ends])
         self.G, self.tail = np.zeros((m, d)), np.zeros(engine.tails.shape[1])
         self.scratch = np.zeros_like(engine.u)
+        self._parts = self._sums = np.empty((0, 0, 0))
 
     def newest(self, engine: LazyEngine, rows: Rows, batch: IndexArray, weight: float) -> Any:
         """As `PastGradient.newest`; the outputs of the first layer are kept."""

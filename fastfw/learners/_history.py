@@ -34,6 +34,7 @@ class PassingRows(Rows):
 class HistoryLearner(OnlineLearner):
     """Base of the methods that ask for the gradients of all losses so far, every round."""
 
+    _threaded = True
     #: What the "steps" engine keeps beside the decision.
     _kept: ClassVar[tuple[str, ...]] = ("past",)
 
@@ -105,6 +106,7 @@ class FusedPast(LazyEngine):
         set: Any,
         start: FloatArray,
         step: Callable[[int], float] | None = None,
+        threads: int = 1,
     ) -> None:
         # scalars: scale, weight of the sum, rounding in the logits
         super().__init__(problem, start, 3)
@@ -115,7 +117,7 @@ class FusedPast(LazyEngine):
         #: Number of samples after each round.
         self.samples: list[int] = []
         self.sources: list[Samples] = []
-        self._gradient = past_gradient(problem, set, self)
+        self._gradient = past_gradient(problem, set, self, threads)
 
     def rounds(
         self, t: int, rows: Rows, starts: npt.NDArray[np.intp]

@@ -13,6 +13,7 @@ from fastfw._checks import FloatArray, IndexArray, batch_parts, positive_int
 from fastfw.base_learners import FTPL, BaseLearner, Turn
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import Engine, on_row_l1_ball
+from fastfw.learners._oracles import slope
 from fastfw.sets import Vertex
 from fastfw.streams import Batch, Dataset
 
@@ -31,6 +32,7 @@ class MetaLearner(OnlineLearner):
     """Algorithm 2 up to its estimator; see `MORGFW` for the parameters."""
 
     _needs_finite = True
+    _threaded = True
     #: Whether the estimator is the recursive one (MORGFW) or an average (Meta-Frank-Wolfe).
     _recursive: ClassVar[bool]
 
@@ -48,6 +50,7 @@ class MetaLearner(OnlineLearner):
         seed: int | tuple[int, ...],
         engine: str,
         dtype: npt.DTypeLike | None,
+        threads: int | None,
     ) -> None:
         self._horizon = None if rounds is None else positive_int(rounds, "rounds")
         self._inner = None if inner_steps is None else positive_int(inner_steps, "inner_steps")
@@ -68,6 +71,7 @@ class MetaLearner(OnlineLearner):
             seed=seed,
             engine=engine,
             dtype=dtype,
+            threads=threads,
         )
         self._base.check(set)
         self._bits = base_learners.seed_bits(self._seed)
@@ -172,8 +176,8 @@ class MetaLearner(OnlineLearner):
     def _gradient(self, x: FloatArray, batch: Any, picked: IndexArray | None) -> FloatArray:
         """Gradient of the batch at x, or its estimate from a sub-batch."""
         if picked is None:
-            return np.asarray(self.problem.gradient(x, batch))
-        gradient = np.asarray(self.problem.gradient(x, _part(batch, picked)))
+            return slope(self.problem, x, batch)
+        gradient = slope(self.problem, x, _part(batch, picked))
         if getattr(self.problem, "reduction", "mean") == "sum":
             return gradient * (_batch_size(batch) / picked.size)
         return gradient
@@ -208,6 +212,7 @@ class MetaLearner(OnlineLearner):
 
     def _options(self) -> dict[str, Any]:
         return {
+            **super()._options(),
             "rounds": self._horizon,
             "inner_steps": self._inner,
             "base": base_learners.to_json(self._base),

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
 from fastfw._layout import padded, unpadded
+from fastfw.learners._threaded import in_team
 from fastfw.problems import Rows
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class FusedMeta:
 
     def _sub_batches(self, t: int, rows: Rows, batch: IndexArray) -> float:
         """Algorithm 2, lines 7-15, with sub-batches."""
-        from fastfw.kernels import points, sub_batches
+        from fastfw.kernels import sub_batches
         from fastfw.kernels._tiles import GROUP
 
         size: Any = self._learner.sub_batch_size
@@ -146,13 +147,25 @@ class FusedMeta:
         samples = np.empty(len(self._eta) * (-(-size // GROUP) * GROUP), np.intp)
         sub_batches.draw_samples(batch, size, np.uint64(self._learner._bits), t, samples)
         samples.flags.writeable = False  # as all row numbers, so that kernels exist once
-        loss: float = points.batch_loss(*rows[:2], batch, self.x)
-        sub_batches.sub_batch_round(
-            *rows[:2], samples, size, weight, self._learner._recursive, self._start,
-            self._eta, self._rho, self.sums, *self._noise(t + 1),
-            self.index, self.value, *self._space,
-        )  # fmt: skip
-        return loss
+        threads, K = self._learner.threads, len(self._eta)
+        P = np.zeros((len(self._start), sub_batches.columns_together(size)), self._start.dtype)
+        answers = np.empty_like(self.index), np.empty_like(self.value)
+        words = np.zeros(3 + 2 * K, np.int64)
+        team = np.empty(threads), words
+        given, noise = (*rows[:2], batch, self.x, samples, size), self._noise(t + 1)
+        u, D = self._space
+
+        def lead() -> float:
+            loss: float = sub_batches.sub_batch_round(
+                *given, weight, self._learner._recursive, self._start, self._eta, self._rho,
+                self.sums, *noise, self.index, self.value, u, D, P, *answers, team,
+            )  # fmt: skip
+            return loss
+
+        def assist() -> None:
+            sub_batches.help_round(*given, self._rho, self.sums, *noise, D, P, *answers, team)
+
+        return float(in_team(lead, assist, words, threads))
 
     def _whole_batch(self, t: int, rows: Rows, batch: IndexArray) -> float:
         """Algorithm 2, lines 7-15, with whole batches: one matrix product for many inner steps."""

@@ -11,30 +11,36 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastfw._checks import locked
 from fastfw.sets import DenseVertex, Vertex
 from fastfw.sets._vertex import code_of
 
-__all__ = ["decode", "encode", "evaluate", "slope", "toward", "vertex"]
+__all__ = ["decode", "encode", "evaluate", "loss_at", "slope", "toward", "vertex"]
 
 
 def evaluate(problem: Any, x: npt.NDArray[Any], batch: Any) -> tuple[float, npt.NDArray[Any]]:
     """Loss and gradient at x, from one call where the problem has one for both."""
     if hasattr(problem, "loss_and_gradient"):
-        loss, gradient = problem.loss_and_gradient(_locked(x), batch)
+        loss, gradient = problem.loss_and_gradient(locked(x), locked(batch))
         return float(loss), _own(gradient, x.shape, "problem.loss_and_gradient")
-    return float(problem.loss(_locked(x), batch)), slope(problem, x, batch)
+    return loss_at(problem, x, batch), slope(problem, x, batch)
+
+
+def loss_at(problem: Any, x: npt.NDArray[Any], batch: Any) -> float:
+    """Loss at x."""
+    return float(problem.loss(locked(x), locked(batch)))
 
 
 def slope(problem: Any, x: npt.NDArray[Any], batch: Any) -> npt.NDArray[Any]:
     """Gradient at x."""
-    return _own(problem.gradient(_locked(x), batch), x.shape, "problem.gradient")
+    return _own(problem.gradient(locked(x), locked(batch)), x.shape, "problem.gradient")
 
 
 def vertex(set: Any, direction: npt.NDArray[Any], t: int) -> Vertex | npt.NDArray[Any]:
     """Vertex that minimises the direction over the set: structured, or else a dense array."""
     if not np.isfinite(direction).all():
         raise FloatingPointError(f"round {t}: the gradient estimate is not finite")
-    found = set.lmo(_locked(direction))
+    found = set.lmo(locked(direction))
     if isinstance(found, Vertex) and found.shape == direction.shape:
         return found
     return _own(found, direction.shape, "set.lmo")
@@ -57,12 +63,6 @@ def decode(set: Any, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> Vertex:
         found: Vertex = set.decode(code, dtype)
         return found
     return DenseVertex(code.astype(dtype).reshape(tuple(set.shape)))
-
-
-def _locked(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def _own(answer: Any, shape: tuple[int, ...], oracle: str) -> npt.NDArray[Any]:

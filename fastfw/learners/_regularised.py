@@ -14,6 +14,7 @@ from fastfw._csr import is_sparse
 from fastfw.learners._engines import on_row_l1_ball
 from fastfw.learners._lazy import Arrays, LazyEngine
 from fastfw.learners._momentum import balls
+from fastfw.learners._threaded import shared_rounds
 from fastfw.problems import Rows, SoftmaxRegression
 
 __all__ = ["FusedRegularised", "theory_constant"]
@@ -66,11 +67,12 @@ class FusedRegularised(LazyEngine):
         constant: float | None,
         strength: Callable[[int, float], float],
         step: Callable[[int], float],
+        threads: int = 1,
     ) -> None:
         # scalars: scale, weight of the sum, which of the two sums of gradients is the valid one
         super().__init__(problem, start, 3)
         self._problem, self._set = problem, set
-        self._strength, self._step = strength, step
+        self._strength, self._step, self._threads = strength, step, threads
         self.sums = np.zeros((2, *self.u.shape), start.dtype)
         self._first = self._split(problem, start)
         self.tail_sums = np.zeros((2, self.tails.shape[1]), start.dtype)
@@ -89,14 +91,26 @@ class FusedRegularised(LazyEngine):
         strength = np.array([self._strength(t + i, c) for i in range(k)])
         eta = np.array([self._step(t + i) for i in range(k)])
         losses = np.empty(k)
-        given = *rows, starts, problem.reduction == "mean", strength, eta
+        mean = problem.reduction == "mean"
         W_1, tail_1 = self._first
         state = self.u, W_1, self.sums, self.sum, self.scalars
         if on_row_l1_ball(problem, set):
-            done: int = regularised.regularised_rounds(*given, set.radius, *state, losses)
+            alpha, beta = np.ones(k), np.zeros(k)
+
+            def lead(team: tuple[Any, ...]) -> int:
+                rounds: int = regularised.regularised_rounds(
+                    *rows, starts, mean, alpha, beta, strength, eta, set.radius, *state, team,
+                    losses,
+                )  # fmt: skip
+                return rounds
+
+            index = np.zeros(len(self.u), np.intp)
+            done = shared_rounds(
+                lead, self._threads, rows, starts, alpha, beta, self.u, self.sums, self.u, index
+            )
         else:
             done = network_regularised.regularised_rounds(
-                *given, *balls(set), problem.activation_number, *state,
+                *rows, starts, mean, strength, eta, *balls(set), problem.activation_number, *state,
                 self.tails, tail_1, self.tail_sums, losses,
             )  # fmt: skip
         if done:

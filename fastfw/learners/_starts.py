@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, sealed
+from fastfw._checks import FloatArray, real_array, sealed
 from fastfw.sets import point_inside, random_vertex
 
 __all__ = ["INITS", "first_point", "given_or_usual"]
@@ -67,10 +67,8 @@ def _usual(set: Any) -> FloatArray:
 
 def _given(set: Any, start: npt.ArrayLike) -> FloatArray:
     shape = tuple(set.shape)
-    point = np.array(start, order="C")
-    if point.dtype.kind not in "fiub":
-        raise TypeError(f"start must hold real numbers, but its dtype is {point.dtype}")
-    point = point.astype(np.float64)
+    with np.errstate(over="ignore"):  # infinity is refused below
+        point = np.array(real_array(start, "start"), np.float64, order="C")
     if point.shape != shape:
         raise ValueError(f"start must have shape {shape}, but it has {point.shape}")
     if not np.isfinite(point).all():

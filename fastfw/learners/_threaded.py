@@ -1,49 +1,85 @@
-"""Rounds of ORGFW and OSFW whose batches are shared by threads."""
+"""Compiled rounds whose batches are shared by threads."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fastfw._checks import FloatArray
 from fastfw._threads import with_helpers
-from fastfw.learners._engines import FusedMomentum
 from fastfw.problems import Rows
 
-__all__ = ["threaded_rounds"]
+__all__ = ["in_team", "make_team", "shared_rounds"]
 
 
-def threaded_rounds(
-    engine: FusedMomentum, t: int, rows: Rows, starts: npt.NDArray[np.intp]
-) -> tuple[int, npt.NDArray[np.float64]]:
-    """As `FusedMomentum.rounds`, in ``engine.threads`` threads."""
-    from fastfw.kernels import threaded
+def make_team(threads: int, rounds: int, u: FloatArray) -> tuple[npt.NDArray[Any], ...]:
+    """Return what threads share that play so many rounds, see ``kernels.parts``."""
+    from fastfw.kernels.parts import LISTS
 
-    k, threads = starts.size - 1, engine.threads
-    alpha, beta, gamma, eta = np.array([engine.coefficients(t + i) for i in range(k)]).T.copy()
-    losses = np.empty(k)
-    others = np.empty((threads - 1, *engine.u.shape), engine.u.dtype)
-    opened = np.full(1, threaded.NOT_YET, np.int64)
-    taken, done = np.zeros(k, np.int64), np.zeros(k, np.int64)
-    sums, moved, plan = np.empty(threads), np.empty_like(engine.value), np.empty(4)
-    shared = (engine.previous, engine.index, moved, plan, opened, taken, done, sums)
+    others = np.empty((threads - 1, *u.shape), u.dtype)
+    return others, np.empty(LISTS + len(u) + threads), np.zeros(1 + 2 * rounds, np.int64)
 
-    def lead() -> int:
-        try:
-            with np.errstate(over="ignore", invalid="ignore"):  # only NumPy warns, without the JIT
-                rounds: int = threaded.lead_rounds(
-                    *rows, starts, engine.mean, threads, alpha, beta, gamma, eta, engine.radius,
-                    engine.u, engine.estimates, others, engine.previous, engine.sum, engine.index,
-                    engine.value, engine.scalars, moved, plan, opened, taken, done, sums, losses,
-                )  # fmt: skip
-                return rounds
-        finally:
-            opened[0] = threaded.OVER
+
+def shared_rounds(
+    lead: Callable[[tuple[Any, ...]], int],
+    threads: int,
+    rows: Rows,
+    starts: npt.NDArray[np.intp],
+    alpha: npt.NDArray[np.float64],
+    beta: npt.NDArray[np.float64],
+    u: FloatArray,
+    sums: FloatArray,
+    previous: FloatArray,
+    index: npt.NDArray[np.intp],
+) -> int:
+    """Return what ``lead(team)`` returns, the rounds done, with threads - 1 helpers.
+
+    The arguments after `threads` are those of ``kernels.parts.help_rounds``.
+    """
+    team = make_team(threads, starts.size - 1, u)
 
     def assist() -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            threaded.help_rounds(
-                *rows, starts, threads, alpha, beta, engine.u, engine.estimates, others, *shared
-            )
+        from fastfw.kernels import parts
 
-    finished = with_helpers(lead, assist, threads - 1)
-    return finished, losses[: finished + 1]
+        parts.help_rounds(
+            *rows, starts, alpha, beta, u, sums, previous, index, team
+        )  # fmt: skip
+
+    done: int = in_team(partial(lead, team), assist, team[2], threads)
+    return done
+
+
+def in_team(
+    lead: Callable[[], Any],
+    assist: Callable[[], None],
+    words: npt.NDArray[np.int64],
+    threads: int,
+) -> Any:
+    """Return what `lead` returns, with threads - 1 helpers that do `assist` until words[0] says so.
+
+    Nothing overflows loudly, as without the JIT it would.
+    """
+    if threads == 1:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return lead()
+    from fastfw.kernels._shared import NOT_YET, OVER
+
+    def leading() -> Any:
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return lead()
+        finally:
+            words[0] = OVER
+
+    def assisting() -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            assist()
+
+    words[0] = OVER
+    assisting()  # is over at once, and compiled
+    words[0] = NOT_YET
+    return with_helpers(leading, assisting, threads - 1)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fastfw.base_learners import BaseLearner
 from fastfw.learners._meta import MetaLearner
+from fastfw.learners._oracles import loss_at
 from fastfw.schedules import power_schedule
 
 __all__ = ["MetaFrankWolfe"]
@@ -26,7 +27,7 @@ class MetaFrankWolfe(MetaLearner):
 
     Parameters
     ----------
-    problem, set, rounds, base, start, seed, engine, dtype
+    problem, set, rounds, base, start, seed, engine, dtype, threads
         As in `MORGFW`.
     inner_steps : int, optional
         K, by default T^{3/2} rounded up.
@@ -73,6 +74,7 @@ class MetaFrankWolfe(MetaLearner):
         seed: int | tuple[int, ...] = 0,
         engine: str = "fused",
         dtype: npt.DTypeLike | None = None,
+        threads: int | None = None,
     ) -> None:
         super().__init__(
             problem,
@@ -89,6 +91,7 @@ class MetaFrankWolfe(MetaLearner):
             seed=seed,
             engine=engine,
             dtype=dtype,
+            threads=threads,
         )
 
     @staticmethod
@@ -100,7 +103,7 @@ class MetaFrankWolfe(MetaLearner):
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
         """Algorithm 2 of MORGFW, lines 7-16, with another line 13."""
         inner = state["inner"]
-        loss = float(self.problem.loss(state["x"], batch))  # line 7
+        loss = loss_at(self.problem, state["x"], batch)  # line 7
         d, directions = np.zeros_like(inner[0]), []
         for k in range(1, len(inner)):  # line 8
             gradient = self._gradient(inner[k - 1], batch, self._picked(t, k, batch))  # line 9

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from fastfw.base_learners import BaseLearner
 from fastfw.learners._meta import MetaLearner
+from fastfw.learners._oracles import loss_at
 from fastfw.schedules import power_schedule
 
 __all__ = ["MORGFW"]
@@ -46,6 +47,10 @@ class MORGFW(MetaLearner):
         b, the rows of the sub-batch xi^(k), drawn with replacement from the round's batch anew for
         every k. Without it every inner step takes the whole batch, where d^(k) is the exact
         gradient at x^(k).
+
+    threads : int, optional
+        As in `ORGFW`: they share the batch and, with sub-batches, the classes of every inner step.
+        A matrix product of whole batches takes the threads of NumPy's BLAS.
 
     Notes
     -----
@@ -87,6 +92,7 @@ class MORGFW(MetaLearner):
         seed: int | tuple[int, ...] = 0,
         engine: str = "fused",
         dtype: npt.DTypeLike | None = None,
+        threads: int | None = None,
     ) -> None:
         theory = power_schedule(1.0, 1.0)
         super().__init__(
@@ -104,6 +110,7 @@ class MORGFW(MetaLearner):
             seed=seed,
             engine=engine,
             dtype=dtype,
+            threads=threads,
         )
 
     @staticmethod
@@ -113,7 +120,7 @@ class MORGFW(MetaLearner):
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
         """Algorithm 2, lines 7-16; lines 2-6 were done when the round before ended."""
         inner = state["inner"]
-        loss = float(self.problem.loss(state["x"], batch))  # line 7
+        loss = loss_at(self.problem, state["x"], batch)  # line 7
         d, directions = inner[0], []
         for k in range(1, len(inner)):  # line 8
             picked = self._picked(t, k, batch)  # line 9

@@ -39,7 +39,7 @@ class OAW(HistoryLearner):
 
     Parameters
     ----------
-    problem, set, start, seed, engine, dtype, init
+    problem, set, start, seed, engine, dtype, init, threads
         As in `ORGFW`.
     step : float or callable, optional
         Step size eta_n in [0, 1] as a function of the number of Frank-Wolfe steps, the present one
@@ -80,6 +80,7 @@ class OAW(HistoryLearner):
         engine: str = "fused",
         dtype: npt.DTypeLike | None = None,
         init: str | None = None,
+        threads: int | None = None,
     ) -> None:
         super().__init__(
             problem,
@@ -90,6 +91,7 @@ class OAW(HistoryLearner):
             engine=engine,
             dtype=dtype,
             init=init,
+            threads=threads,
         )
 
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
@@ -129,4 +131,4 @@ class OAW(HistoryLearner):
         ActiveSet.of(state)
 
     def _make_fused(self, start: FloatArray) -> Engine:
-        return FusedAway(self.problem, self.set, start, self._direction)
+        return FusedAway(self.problem, self.set, start, self._direction, self.threads)

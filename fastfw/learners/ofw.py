@@ -27,7 +27,7 @@ class OFW(HistoryLearner):
 
     Parameters
     ----------
-    problem, set, start, seed, engine, dtype, init
+    problem, set, start, seed, engine, dtype, init, threads
         As in `ORGFW`.
     step : float or callable, optional
         Step size eta_t in [0, 1]. By default min(2/(t + 1), 1), the choice of Lafond et al. (2015).
@@ -77,6 +77,7 @@ class OFW(HistoryLearner):
         engine: str = "fused",
         dtype: npt.DTypeLike | None = None,
         init: str | None = None,
+        threads: int | None = None,
     ) -> None:
         super().__init__(
             problem,
@@ -87,6 +88,7 @@ class OFW(HistoryLearner):
             engine=engine,
             dtype=dtype,
             init=init,
+            threads=threads,
         )
 
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
@@ -96,4 +98,5 @@ class OFW(HistoryLearner):
         return loss, {"x": toward(x, v, eta), "past": past}
 
     def _make_fused(self, start: FloatArray) -> Engine:
-        return FusedPast(self.problem, self.set, start, partial(self._schedule, "step"))
+        step = partial(self._schedule, "step")
+        return FusedPast(self.problem, self.set, start, step, self.threads)

@@ -55,8 +55,9 @@ class ORGFW(OnlineLearner):
         ``default_init``, see `OneHiddenLayer`; else zeros, or a vertex where zeros are not
         feasible.
     threads : int, optional
-        That share the rows of a batch in compiled rounds of softmax regression. By default what the
-        environment variable FASTFW_NUM_THREADS says, else 1. A number always gives the same bits.
+        That share the rows of a batch in compiled rounds of softmax regression, on a dense matrix
+        or bytes. By default what the environment variable FASTFW_NUM_THREADS says, else 1. A number
+        always gives the same bits.
 
     Notes
     -----

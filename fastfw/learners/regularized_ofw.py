@@ -31,7 +31,7 @@ class RegularizedOFW(OnlineLearner):
 
     Parameters
     ----------
-    problem, set, start, seed, engine, dtype, init
+    problem, set, start, seed, engine, dtype, init, threads
         As in `ORGFW`.
     rounds : int, optional
         T, the number of rounds to come. Without it round t uses t in place of T.
@@ -66,6 +66,7 @@ class RegularizedOFW(OnlineLearner):
     """
 
     _fuses_codes = True
+    _threaded = True
 
     def __init__(
         self,
@@ -80,6 +81,7 @@ class RegularizedOFW(OnlineLearner):
         engine: str = "fused",
         dtype: npt.DTypeLike | None = None,
         init: str | None = None,
+        threads: int | None = None,
     ) -> None:
         self._rounds = None if rounds is None else positive_int(rounds, "rounds")
         self._eta = None if eta is None else positive_float(eta, "eta")
@@ -92,6 +94,7 @@ class RegularizedOFW(OnlineLearner):
             engine=engine,
             dtype=dtype,
             init=init,
+            threads=threads,
         )
 
     @property
@@ -132,8 +135,8 @@ class RegularizedOFW(OnlineLearner):
     def _make_fused(self, start: FloatArray) -> Engine:
         return FusedRegularised(
             self.problem, self.set, start, self._eta, self._strength,
-            partial(self._schedule, "step"),
+            partial(self._schedule, "step"), self.threads,
         )  # fmt: skip
 
     def _options(self) -> dict[str, Any]:
-        return {"rounds": self._rounds, "eta": self._eta}
+        return {**super()._options(), "rounds": self._rounds, "eta": self._eta}

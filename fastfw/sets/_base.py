@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, float_dtype, positive_float, positive_int
+from fastfw._checks import (
+    FloatArray,
+    float_dtype,
+    positive_float,
+    positive_int,
+    real_array,
+)
 from fastfw.sets._vertex import DenseVertex, Vertex
 
 __all__ = ["ConvexSet", "point_inside", "radius_of", "random_vertex", "scaled", "shape_of"]
@@ -103,25 +109,32 @@ class ConvexSet(ABC):
         return self._parameters()
 
     def _point(self, x: npt.ArrayLike, name: str) -> FloatArray:
-        """Return a given point as a C-contiguous float array of the set's shape."""
-        array = np.asarray(x)
+        """Return a given point as a C-contiguous float array of the set's shape.
+
+        Whatever is given to a set comes in here, or through `_candidate`.
+        """
+        array = real_array(x, name)
         if array.shape != self._shape:
             raise ValueError(f"{name} must have shape {self._shape}, but it has {array.shape}")
-        if array.dtype.kind not in "fiub":
-            raise TypeError(f"{name} must hold real numbers, but its dtype is {array.dtype}")
-        dtype = np.float32 if array.dtype == np.float32 else np.float64
-        return np.require(array, dtype, ["C", "A", "W"])
+        single = array.dtype.newbyteorder("=") == np.float32
+        with np.errstate(over="ignore"):  # what float64 cannot hold is found to be infinite
+            return np.require(array, np.float32 if single else np.float64, ["C", "A", "W"])
 
     def _direction(self, direction: npt.ArrayLike) -> FloatArray:
         """Return a direction checked: of the set's shape and finite."""
         g = self._point(direction, "direction")
         if not np.isfinite(g).all():
-            at, bad = _first_bad(g)
-            raise ValueError(
-                f"direction[{at}] is {bad}; a direction must be finite: "
-                "look for the overflow or NaN where it was computed"
-            )
+            raise self._not_finite(g)
         return g
+
+    @staticmethod
+    def _not_finite(g: FloatArray) -> ValueError:
+        """Word the error for a direction that holds NaN or infinity."""
+        at, bad = _first_bad(g)
+        return ValueError(
+            f"direction[{at}] is {bad}; a direction must be finite: "
+            "look for the overflow or NaN where it was computed"
+        )
 
     def _projectable(self, x: npt.ArrayLike) -> FloatArray:
         """Return a point to be projected, checked: of the set's shape and finite."""
@@ -132,9 +145,12 @@ class ConvexSet(ABC):
         return point
 
     def _candidate(self, x: npt.ArrayLike) -> FloatArray | None:
-        """Return x as float64 if it could be a point of the set: of its shape and finite."""
-        point = np.asarray(x, dtype=np.float64)
-        return point if point.shape == self._shape and np.isfinite(point).all() else None
+        """Return x as float64 if it could be a point: finite real numbers of the set's shape."""
+        try:
+            point = self._point(x, "x")
+        except (TypeError, ValueError):
+            return None
+        return point.astype(np.float64, copy=False) if np.isfinite(point).all() else None
 
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in self._parameters().items())

@@ -148,8 +148,8 @@ class L1Ball(ConvexSet):
 
         Raises
         ------
-        ValueError
-            If the direction has another shape or is not finite.
+        TypeError, ValueError
+            If the direction is not finite real numbers of the set's shape.
 
         Notes
         -----
@@ -167,8 +167,8 @@ class L1Ball(ConvexSet):
 
     def contains(self, x: npt.ArrayLike, tol: float = 1e-9) -> bool:
         """Tell whether the l1 norm is at most r (1 + tol)."""
-        point = np.asarray(x, dtype=np.float64)
-        return point.shape == self.shape and self._rows.contains(point[np.newaxis], tol)
+        point = self._candidate(x)
+        return point is not None and self._rows.contains(point[np.newaxis], tol)
 
     def decode(self, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> L1Vertex:
         """Return the vertex of a code."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,16 @@ class ProductVertex(Vertex):
 
     def __repr__(self) -> str:
         return f"ProductVertex({self.parts})"
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Name the block in what its set refuses."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        raise kind(f"block {name!r}: {error}") from error
 
 
 def _code(part: Any) -> npt.NDArray[Any]:
@@ -210,26 +221,23 @@ class ProductSet(ConvexSet):
 
         Raises
         ------
-        ValueError
-            If the direction has another shape, or a block refuses its part.
+        TypeError, ValueError
+            If the direction is not finite real numbers of the set's shape, or a block refuses its
+            part.
         """
-        array = np.asarray(direction)
-        dtype = np.float32 if array.dtype == np.float32 else np.float64
+        g = self._direction(direction)
         parts = {}
-        if array.shape != self._shape:
-            raise ValueError(f"direction must have shape {self._shape}, but it has {array.shape}")
-        for name, part in self.blocks(array.astype(dtype, copy=False)).items():
-            try:
+        for name, part in self.blocks(g).items():
+            with _named(name):
                 parts[name] = self._sets[name].lmo(part)
-            except ValueError as error:
-                raise ValueError(f"block {name!r}: {error}") from error
-        return ProductVertex(parts, self._shape, dtype)
+        return ProductVertex(parts, self._shape, g.dtype)
 
     @property
     def project(self) -> Callable[[npt.ArrayLike], FloatArray]:
         """``project(x)``: the nearest point of the set, a new array; each block's own projection.
 
-        It raises ValueError if `x` has another shape or a block refuses its part.
+        It raises TypeError or ValueError if `x` is not finite real numbers of the set's shape, or a
+        block refuses its part.
 
         Raises
         ------
@@ -242,23 +250,20 @@ class ProductSet(ConvexSet):
         return self._project
 
     def _project(self, x: npt.ArrayLike) -> FloatArray:
-        array = np.asarray(x)
         parts = []
-        for name, part in self.blocks(array).items():
-            try:
+        for name, part in self.blocks(self._projectable(x)).items():
+            with _named(name):
                 parts.append(np.ravel(self._sets[name].project(part)))
-            except ValueError as error:
-                raise ValueError(f"block {name!r}: {error}") from error
         return np.concatenate(parts)
 
     def contains(self, x: npt.ArrayLike, tol: float = 1e-9) -> bool:
         """Tell whether every block lies in its set; a set that cannot tell is not asked."""
-        array = np.asarray(x)
-        if array.shape != self._shape:
+        point = self._candidate(x)
+        if point is None:
             return False
         return all(
             self._sets[name].contains(part, tol)
-            for name, part in self.blocks(array).items()
+            for name, part in self.blocks(point).items()
             if hasattr(self._sets[name], "contains")
         )
 

@@ -183,8 +183,8 @@ class RowL1Ball(ConvexSet):
 
         Raises
         ------
-        ValueError
-            If the direction has another shape or is not finite.
+        TypeError, ValueError
+            If the direction is not finite real numbers of the set's shape.
 
         Notes
         -----
@@ -196,11 +196,7 @@ class RowL1Ball(ConvexSet):
         index = np.empty(self._shape[0], np.intp)
         value = np.empty(self._shape[0], np.float64)
         if not l1.lmo(g, self._radius, index, value):
-            c, j = np.argwhere(~np.isfinite(g))[0]
-            raise ValueError(
-                f"direction[{c}, {j}] is {g[c, j]}; a direction must be finite: "
-                "look for the overflow or NaN where it was computed"
-            )
+            raise self._not_finite(g)
         if self._ties == "random":
             l1.break_ties(g, self._radius, self._key, index, value)
         return RowVertex(index, value.astype(g.dtype, copy=False), self._shape)
@@ -244,8 +240,8 @@ class RowL1Ball(ConvexSet):
 
     def contains(self, x: npt.ArrayLike, tol: float = 1e-9) -> bool:
         """Tell whether every row's l1 norm is at most r (1 + tol)."""
-        point = np.asarray(x, dtype=np.float64)
-        if point.shape != self._shape:
+        point = self._candidate(x)
+        if point is None:
             return False
         with np.errstate(over="ignore"):
             norms = np.abs(point).sum(axis=1)
