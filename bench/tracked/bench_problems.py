@@ -310,7 +310,7 @@ class Classifier:
         self.model = self.fitted()
 
     def fitted(self):
-        model = self.kind(radius=8.0, max_iter=1, tol=1e-9)
+        model = self.kind(radius=8.0, max_iter=1, tol=0.0)
         return model.fit(self.data.X, self.data.y)
 
     def time_fit_one_epoch(self, features):
