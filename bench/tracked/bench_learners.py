@@ -3,6 +3,7 @@
 What is compared with the engine of single steps, round by round: its losses and its decision.
 """
 
+import gc
 import tracemalloc
 from functools import partial
 
@@ -26,13 +27,18 @@ class Learner:
     repeat = (3, 10, 5.0)
     warmup_time = 0.0
     shape = "mnist"
+    threads = 1
+
+    def make(self, method, **options):
+        """Return a learner in round 1."""
+        return work.learner(method, self.shape, self.dtype, threads=self.threads, **options)
 
     def setup(self, method, features):
         own = work.METHODS[method]
         self.dtype = features.split()[-1]
         self.stream = own.stream(self.shape, features, own.rounds, seed=1)
         self.batches = list(self.stream)
-        self.learner = work.learner(method, self.shape, self.dtype)
+        self.learner = self.make(method)
         self.learner.run(own.stream(self.shape, features, own.before))
         self.learner.observe(self.batches[0])
 
@@ -44,8 +50,7 @@ class Learner:
         stream = work.METHODS[method].stream(self.shape, features, work.COMPARED)
 
         def play(start, engine):
-            own = work.learner(method, self.shape, self.dtype, engine=engine, start=start)
-            return own.run(stream)
+            return self.make(method, engine=engine, start=start).run(stream)
 
         zeros = np.zeros(self.learner.set.shape)
         dense = np.random.default_rng(2).standard_normal(zeros.shape)
@@ -61,6 +66,13 @@ class Run(Learner):
 
     def track_error(self, method, features):
         return self.error(method, features)
+
+
+class Threads(Run):
+    """The same in two threads."""
+
+    params = (list(work.THREADED), list(work.DTYPES))
+    threads = 2
 
 
 class OtherShapes(Learner):
@@ -93,7 +105,7 @@ class Observe(Learner):
         """0: the same bits."""
         own = work.METHODS[method]
         stream = own.stream(self.shape, features, work.COMPARED)
-        one, other = (work.learner(method, self.shape, self.dtype) for _ in range(2))
+        one, other = self.make(method), self.make(method)
         for batch in stream:
             one.observe(batch)
         return float(np.abs(one.play() - other.run(stream).decision).max())
@@ -277,6 +289,7 @@ class Memory:
         if method == "MORGFW":
             self.data = work.data("large", "float64")
             self.play(method)  # what Numba loads is no part of the share
+            gc.collect()  # learner and engine refer to each other
         elif method == "OFW":
             self.data = work.data("mnist", "float64")
             rows = np.random.default_rng(0).permutation(len(self.data))

@@ -177,7 +177,6 @@ _META = {
 #: them sorted by label; OFW is for both.
 METHODS = {
     "ORGFW": Method(fw.ORGFW, _RECURSIVE),
-    "ORGFW, two threads": Method(fw.ORGFW, {"threads": 2, **_RECURSIVE}),
     "OSFW": Method(fw.OSFW, _RECURSIVE),
     "OFW": Method(fw.OFW, _PAST, 5),
     "OFW, sorted": Method(fw.OFW, _PAST, 5, sorted_stream, 10),
@@ -197,6 +196,8 @@ METHODS = {
         fw.MetaFrankWolfe, {**_META, "inner_steps": INNER_STEPS["MORGFW"]}, 5, sorted_stream, 10
     ),
 }  # fmt: skip
+#: Those of `METHODS` that are also timed with two threads: one for each way of sharing.
+THREADED = ("ORGFW", "OFW", "OAW", "RegularizedOFW", "MORGFW, sub-batches")
 #: Online methods on the network; its rounds are short.
 NETWORK_METHODS = {
     "ORGFW": Method(fw.ORGFW, _schedules((2.0, 1.0), (0.25, 1 / 2)), 500, before=200),
