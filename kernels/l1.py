@@ -81,16 +81,6 @@ def break_ties(G, radius, key, index, value):
 
 
 @kernel()
-def dual_norm(G):
-    """Sum over rows of max |g|: the support function of the unit ball."""
-    total = 0.0
-    for c in range(G.shape[0]):
-        j, _ = first_largest(G[c])
-        total += abs(np.float64(G[c, j]))
-    return total
-
-
-@kernel()
 def fold(u, total, s, weight):
     """Take s into u and `weight` into the running sum: afterwards s = 1, weight = 0."""
     scale, w = u.dtype.type(s), u.dtype.type(weight)
