@@ -8,6 +8,7 @@ read-only view of the same memory; everything else is copied exactly once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,6 +43,7 @@ __all__ = [
     "positive_float",
     "positive_int",
     "real_array",
+    "require",
     "sealed",
     "seed",
     "shown",
@@ -304,6 +306,27 @@ def locked(thing: Any) -> Any:
             return thing._make(parts)
         return list(parts) if isinstance(thing, list) else tuple(parts)
     return thing
+
+
+def require(thing: object, name: str, attributes: Iterable[str]) -> None:
+    """Refuse a problem, set or the like that lacks what it is needed for.
+
+    Raises
+    ------
+    TypeError
+        Naming what is missing, or the class where an object of it is wanted.
+    """
+    if isinstance(thing, type):
+        raise TypeError(
+            f"{name} must be an object, but it is the class {thing.__name__}; make one: "
+            f"{thing.__name__}(...)"
+        )
+    missing = [attribute for attribute in attributes if not hasattr(thing, attribute)]
+    if missing:
+        raise TypeError(
+            f"{name} must have {', '.join(attributes)}, but a {type(thing).__name__} has no "
+            f"{', '.join(missing)}"
+        )
 
 
 def fewer_classes_than_rows(y: IndexArray, name: str = "y") -> None:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from fastfw._checks import (
     FloatArray,
+    as_array,
     boolean,
     choice,
     float_dtype,
@@ -32,6 +33,7 @@ __all__ = [
     "Online",
     "checked",
     "column_scale",
+    "distinct",
     "generator",
     "grown",
     "nonzero",
@@ -110,6 +112,21 @@ def _random_state(given: Any) -> Any:
         raise ValueError(
             "random_state must be an integer from 0 to 2**32 - 1, a numpy.random.RandomState or "
             f"None, but it is {shown(given)}"
+        ) from None
+
+
+def distinct(classes: Any) -> npt.NDArray[Any]:
+    """Return the labels that `partial_fit` is told of, sorted."""
+    given = as_array(classes, "classes")
+    if given.ndim != 1 or (given.dtype.kind == "f" and not np.isfinite(given).all()):
+        raise ValueError(
+            f"classes must be a list of labels, without NaN, but it is {shown(classes, bare=True)}"
+        )
+    try:
+        return np.unique(given)
+    except TypeError:
+        raise TypeError(
+            f"classes must be labels of one kind, but they are {shown(classes, bare=True)}"
         ) from None
 
 

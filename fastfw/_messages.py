@@ -1,8 +1,21 @@
-"""Pieces of untrusted files in messages."""
+"""Names and pieces of untrusted files in what people read."""
 
 import reprlib
 
-__all__ = ["shown"]
+__all__ = ["printable", "shown"]
+
+
+def printable(text: str) -> str:
+    r"""Return a text whose control codes, ends of lines aside, are written out.
+
+    Names of files may hold codes that colour a terminal or move its cursor.
+
+    >>> printable("a\x1b[31m\nnaïve")
+    'a\\x1b[31m\nnaïve'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
 def shown(value: object, limit: int = 80) -> str:

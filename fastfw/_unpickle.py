@@ -290,7 +290,7 @@ class _Machine:
         text = self.line()
         if len(text) < 2 or text[:1] != text[-1:] or text[:1] not in (b"'", b'"'):
             raise ValueError("a string without quotes")
-        return codecs.escape_decode(text[1:-1])[0]  # type: ignore[attr-defined, no-any-return]
+        return codecs.escape_decode(text[1:-1])[0]
 
     def whole(self) -> int | bool:
         """Read a number in decimal form, or a truth value of the oldest kind."""

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, float_dtype, positive_float, positive_int, sealed
+from fastfw._checks import FloatArray, float_dtype, positive_float, positive_int, require, sealed
 from fastfw._checks import seed as checked_seed
 from fastfw.learners._starts import given_or_usual
 from fastfw.schedules import PowerSchedule
@@ -70,12 +70,7 @@ class BaseLearner(ABC):
 
     def check(self, set: Any) -> None:
         """Raise TypeError if the method cannot play on this set."""
-        missing = [a for a in ("shape", "lmo", "diameter") if not hasattr(set, a)]
-        if missing:
-            raise TypeError(
-                f"set must have shape, lmo, diameter, but a {type(set).__name__} has no "
-                f"{', '.join(missing)}"
-            )
+        require(set, "set", ("shape", "lmo", "diameter"))
 
     @abstractmethod
     def first(self, set: Any, start: FloatArray) -> FloatArray:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, features, positive_int
+from fastfw._checks import FloatArray, features, positive_int, real_array
 from fastfw._layout import padded, padded_zeros, unpadded
 from fastfw.problems import Classification, Rows
 from fastfw.sets import L1Ball, ProductSet, RowL1Ball
@@ -228,7 +228,7 @@ class OneHiddenLayer(Classification):
     def logits(self, x: npt.ArrayLike, X: npt.ArrayLike) -> FloatArray:
         """Return the logits Z of every row of X, shape (n, C)."""
         A = features(X, n_features=self.n_features)
-        parts = self.blocks(np.asarray(x, A.dtype))
+        parts = self.blocks(real_array(x, "x").astype(A.dtype, copy=False))
         T = A @ parts["W1"].T + parts["b1"]
         if self._activation == "relu":
             H = np.maximum(T, 0)
@@ -241,7 +241,7 @@ class OneHiddenLayer(Classification):
 
     def _parameters(self, x: npt.ArrayLike, dtype: npt.DTypeLike) -> tuple[FloatArray, FloatArray]:
         """W1 as kernels take it, and b1, W2, b2 in one array; copies."""
-        array = np.asarray(x)
+        array = real_array(x, "x")
         W1 = padded(self.blocks(array)["W1"], dtype)
         return W1, np.array(array[self._n_hidden * self._n_features :], dtype)
 

@@ -19,6 +19,7 @@ from fastfw._checks import (
     features,
     labels,
     positive_int,
+    real_array,
     sealed,
 )
 from fastfw._codes import Codes
@@ -328,7 +329,7 @@ class SoftmaxRegression(Classification):
         return 0.5 * float(squares.max() if self._reduction == "mean" else squares.sum())
 
     def _parameters(self, x: npt.ArrayLike, dtype: npt.DTypeLike) -> FloatArray:
-        array = np.asarray(x)
+        array = real_array(x, "x")
         if array.shape != self._shape:
             raise ValueError(f"x must have shape {self._shape}, but it has {array.shape}")
         return padded(array, dtype)

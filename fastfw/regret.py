@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw import _solver
-from fastfw._checks import batch_parts, locked, positive_float, positive_int
+from fastfw._checks import batch_parts, locked, positive_float, positive_int, require
 from fastfw._show import axes_of, data_frame, html_table, short
 from fastfw._solver import Limits, Outcome, Point
 from fastfw.problems import SoftmaxRegression
@@ -189,6 +189,8 @@ def best_fixed_decision(
         positive_int(max_iterations, "max_iterations"),
         np.inf if time_limit is None else started + positive_float(time_limit, "time_limit"),
     )
+    require(problem, "problem", ("shape", "loss", "gradient"))
+    require(set, "set", ("shape", "lmo"))
     if tuple(problem.shape) != tuple(set.shape):
         raise ValueError(
             f"problem and set must have the same shape, but problem.shape is "

@@ -321,7 +321,7 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
                     )
         known = None if first else self.classes_
         if classes is not None:
-            given = np.unique(np.asarray(classes))
+            given = _estimator.distinct(classes)
             if known is not None and not np.array_equal(known, given):
                 raise ValueError(f"classes are {given}, but in the first call they were {known}")
             known = given
@@ -427,12 +427,12 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     @contextmanager
     def _unless_refused(self) -> Iterator[None]:
         """Put everything back as it was if what is done raises."""
-        before = dict(vars(self))
+        before = dict(self.__dict__)
         try:
             yield
         except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
 
     def _made_of(self) -> dict[str, Any]:

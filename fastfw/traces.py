@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import locked, positive_int
+from fastfw._checks import locked, positive_int, require
 from fastfw._show import axes_of, data_frame, short
 from fastfw.problems import Classification
 from fastfw.streams import Dataset
@@ -69,6 +69,8 @@ def frank_wolfe_gap(problem: Any, set: Any, x: npt.ArrayLike, batch: Any) -> flo
     >>> round(fw.frank_wolfe_gap(problem, ball, np.zeros((2, 2)), (np.eye(2), [0, 1])), 6)
     0.5
     """
+    require(problem, "problem", ("shape", "loss", "gradient"))
+    require(set, "set", ("shape", "lmo"))
     gradient = np.asarray(problem.gradient(locked(x), locked(batch)), np.float64)
     v = np.asarray(set.lmo(gradient))
     return float((gradient * (np.asarray(x, np.float64) - v)).sum())

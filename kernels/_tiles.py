@@ -140,18 +140,31 @@ def _splat(builder: Any, value: Any, lanes: int) -> Any:
     return builder.shuffle_vector(single, ir.Constant(vector, ir.Undefined), order)
 
 
-def _sum(builder: Any, vector: Any, lanes: int) -> Any:
-    """Sum of a vector's entries, by halves."""
+def _halved(builder: Any, vector: Any, lanes: int) -> Any:
+    """Sum of a vector's two halves of so many lanes; of two lanes, a number."""
+    if lanes == 1:
+        low, high = (builder.extract_element(vector, ir.IntType(32)(k)) for k in (0, 1))
+        return builder.fadd(low, high)
+    index = ir.VectorType(ir.IntType(32), lanes)
+    nothing = ir.Constant(vector.type, ir.Undefined)
+    low = builder.shuffle_vector(vector, nothing, ir.Constant(index, list(range(lanes))))
+    high = builder.shuffle_vector(
+        vector, nothing, ir.Constant(index, list(range(lanes, 2 * lanes)))
+    )
+    return builder.fadd(low, high)
+
+
+def _remainders(builder: Any, middle: Any, stop: Any, lanes: int) -> Iterator[tuple[int, Any, Any]]:
+    """What whole vectors leave, as vectors of half the lanes, a quarter, ..., one number.
+
+    Each at most once: how many lanes, whether it is needed, and where it begins.
+    """
+    rest = builder.sub(stop, middle)
     while lanes > 1:
+        begin = builder.add(middle, builder.and_(rest, rest.type(-lanes)))
         lanes //= 2
-        index = ir.VectorType(ir.IntType(32), lanes)
-        nothing = ir.Constant(vector.type, ir.Undefined)
-        low = builder.shuffle_vector(vector, nothing, ir.Constant(index, list(range(lanes))))
-        high = builder.shuffle_vector(
-            vector, nothing, ir.Constant(index, list(range(lanes, 2 * lanes)))
-        )
-        vector = builder.fadd(low, high)
-    return builder.extract_element(vector, ir.IntType(32)(0))
+        needed = builder.icmp_signed("!=", builder.and_(rest, rest.type(lanes)), rest.type(0))
+        yield lanes, needed, begin
 
 
 def _fetch(builder: Any, pointer: Any) -> None:
@@ -189,16 +202,20 @@ def _build_forward(width: int) -> Any:
                         _add_product(builder, sums[m, r], a[r], u)
                 for row in args[11:13]:
                     _fetch(builder, A.at(row, j))
-            totals = {}
+            # sums become one number by halves, and each half takes what is left of its length
+            for half, needed, j in _remainders(builder, middle, stop, lanes):
+                for place, slot in sums.items():
+                    total = _halved(builder, builder.load(slot), half)
+                    sums[place] = _variable(builder, total)
+                with builder.if_then(needed):
+                    a = [A.load(i, j, half) for i in samples]
+                    for m in range(width):
+                        u = U.load(classes[m], j, half)
+                        for r in range(GROUP):
+                            _add_product(builder, sums[m, r], a[r], u)
             for (m, r), slot in sums.items():
-                total = _sum(builder, builder.load(slot), lanes)
-                total = builder.fadd(total, Z.load(classes[m], columns[r], 1))
-                totals[m, r] = _variable(builder, total)
-            with _loop(builder, middle, stop, 1) as j:
-                for (m, r), slot in totals.items():
-                    _add_product(builder, slot, A.load(samples[r], j, 1), U.load(classes[m], j, 1))
-            for (m, r), slot in totals.items():
-                Z.store(builder.load(slot), classes[m], columns[r], 1)
+                total = builder.fadd(builder.load(slot), Z.load(classes[m], columns[r], 1))
+                Z.store(total, classes[m], columns[r], 1)
             return context.get_dummy_value()
 
         n = types.intp
@@ -217,24 +234,28 @@ def _build_backward(width: int) -> Any:
             columns = [builder.add(k, k.type(r)) for r in range(GROUP)]
             single = [[R.load(m, r, 1) for r in columns] for m in classes]
 
-            def sweep(begin: Any, end: Any, lanes: int) -> None:
-                weights = [[_splat(builder, w, lanes) for w in row] for row in single]
-                with _loop(builder, begin, end, lanes) as j:
-                    a = [A.load(i, j, lanes) for i in samples]
-                    for m in range(width):
-                        g = G.load(classes[m], j, lanes)
-                        for r in range(GROUP):
-                            product = builder.fmul(weights[m][r], a[r], flags=_CONTRACT)
-                            g = builder.fadd(g, product, flags=_CONTRACT)
-                        G.store(g, classes[m], j, lanes)
-                    if lanes > 1:
-                        for row in args[11:13]:
-                            _fetch(builder, A.at(row, j))
+            def update(j: Any, lanes: int, weights: Any) -> None:
+                a = [A.load(i, j, lanes) for i in samples]
+                for m in range(width):
+                    g = G.load(classes[m], j, lanes)
+                    for r in range(GROUP):
+                        product = builder.fmul(weights[m][r], a[r], flags=_CONTRACT)
+                        g = builder.fadd(g, product, flags=_CONTRACT)
+                    G.store(g, classes[m], j, lanes)
+
+            def spread(lanes: int) -> Any:
+                return [[_splat(builder, w, lanes) for w in row] for row in single]
 
             lanes = _lanes(context, G.size)
             middle = _whole_vectors(builder, start, stop, lanes)
-            sweep(start, middle, lanes)
-            sweep(middle, stop, 1)
+            weights = spread(lanes)
+            with _loop(builder, start, middle, lanes) as j:
+                update(j, lanes, weights)
+                for row in args[11:13]:
+                    _fetch(builder, A.at(row, j))
+            for part, needed, j in _remainders(builder, middle, stop, lanes):
+                with builder.if_then(needed):
+                    update(j, part, spread(part))
             return context.get_dummy_value()
 
         n = types.intp

@@ -22,6 +22,9 @@ from ._tiles import GROUP, WIDEST, backward_tile, forward_tile
 #: compiled twice.
 PAIRED = np.bool_(False)
 
+#: Features that are few: tiles would spend more on adding up their vectors than on products.
+SHORT = 8
+
 #: Rows of each group ahead that a forward product fetches, likewise.
 _HALF, _ALL = np.intp(GROUP // 2), np.intp(GROUP)
 
@@ -69,6 +72,27 @@ def _slots(c, n_classes, first, count):
     return (slot, slot) if c <= WIDEST else (-1, -1)
 
 
+@kernel(fastmath=frozenset({"contract"}))
+def _add_multiple(z, factor, a):
+    """Z += factor a."""
+    for i in range(a.shape[0]):
+        z[i] += factor * a[i]
+
+
+@kernel()
+def _forward_short(A, rows, U, Z):
+    """Product of `forward` for few features: along the samples, whose features are transposed."""
+    n, d = rows.shape[0], A.shape[1]
+    At = np.empty((d, padded(n)), U.dtype)
+    for k in range(At.shape[1]):
+        row = A[rows[min(k, n - 1)]]
+        for j in range(d):
+            At[j, k] = row[j]
+    for c in range(U.shape[0]):
+        for j in range(d):
+            _add_multiple(Z[c], U[c, j], At[j])
+
+
 @kernel()
 def _forward(A, rows, U, Z, ahead, count):
     """Product of `forward`, fetching `count` of each group of rows ahead."""
@@ -79,6 +103,9 @@ def _forward(A, rows, U, Z, ahead, count):
     for c in range(n_classes):
         for k in range(Z.shape[1]):
             Z[c, k] = U.dtype.type(0)
+    if d <= SHORT:
+        _forward_short(A, rows, U, Z)
+        return
     for start in range(0, d, span):
         stop = min(start + span, d)
         c = 0

@@ -288,6 +288,22 @@ def test_bad_options_are_refused(tmp_path, capsys, monkeypatch, options, message
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.skipif(os.name == "nt", reason="such names are POSIX's")
+def test_names_cannot_control_the_terminal(tmp_path, blobs, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    error = refused(capsys, ["compare", "--data", "a\x1b[31m\x07.npz"])
+    assert r"a\x1b[31m\x07.npz: there is no such file" in error
+    assert r"unrecognized arguments: \x1b[31m" in refused(capsys, ["compare", "\x1b[31m"])
+    Path("\x1b[31mred.npz").write_bytes(Path(blobs).read_bytes())
+    for problem in ("softmax", "network"):
+        arguments = ["compare", "--problem", problem, "--data", "\x1b[31mred.npz"]
+        assert main([*arguments, *SMALL, "--methods", "orgfw", "--out", "\x1b[2J"]) == 0
+        printed = capsys.readouterr().out
+        assert r"\x1b[31mred.npz" in printed
+        assert r"\x1b[2J/summary.csv" in printed
+        assert "\x1b" not in printed
+
+
 def test_too_many_rounds_for_the_data_are_refused(tmp_path, blobs, capsys):
     arguments = ["compare", "--data", blobs, "--out", str(tmp_path / "o")]
     arguments += ["--setting", "adversarial", "--rounds", "7", "--batch-size", "7"]

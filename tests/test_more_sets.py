@@ -166,6 +166,16 @@ REFUSED = {
 
 
 @every
+def test_equal_directions_have_equal_vertices(name):
+    """Ties too are settled by the direction alone: not by what was asked before, or another set."""
+    given = list(directions(SETS[name]().shape, 9, seed=3))
+    one, other = SETS[name](), SETS[name]()
+    found = [one.lmo(g).toarray() for g in given]
+    again = [other.lmo(g.copy()).toarray() for g in reversed(given)][::-1]
+    assert all(np.array_equal(v, w) for v, w in zip(found, again, strict=True))
+
+
+@every
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_no_point_is_refused(name, case):
     """By the oracle and the projection alike, which name the argument; and no set contains it."""
@@ -473,7 +483,7 @@ def test_cycles_are_refused():
         (lambda: fw.LInfBall((), 1.0), ValueError, "shape is empty"),
         (lambda: fw.L2Ball(2.5, 1.0), TypeError, "shape must be an integer or a tuple"),
         (lambda: fw.L2Ball(3, -1.0), ValueError, "radius"),
-        (lambda: fw.GroupL1Ball([], 1.0), ValueError, "groups is empty"),
+        (lambda: fw.GroupL1Ball([], 1.0), ValueError, "groups must name the group of every entry"),
         (lambda: fw.GroupL1Ball([0.0, np.nan], 1.0), ValueError, "groups holds NaN"),
         (
             lambda: fw.KSparsePolytope(3, 4),

@@ -227,3 +227,76 @@ class WithStart:
 
     def start(self, dtype=np.float64):
         return np.zeros(self.shape, dtype)
+
+
+# --- oracles that begin from the vertex before ----------------------------------------------------
+
+ITERATES = {
+    "alone": lambda: fw.NuclearNormBall((66, 70), radius=4.0),
+    "in a product": lambda: fw.ProductSet(
+        {"low rank": fw.NuclearNormBall((65, 66), radius=4.0), "bias": fw.L2Ball(3, 1.0)}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ITERATES)
+@pytest.mark.parametrize("method", ["ORGFW", "OSFW", "OFW", "OAW", "RegularizedOFW"])
+def test_oracles_begin_from_the_vertex_before(method, name, tmp_path, monkeypatch):
+    own = ITERATES[name]()
+    problem = Pairs(own.shape)
+    stream = [(b, np.zeros(len(b), int)) for b in batches(own.shape, 8)]
+    starts = []
+    oracle = fw.NuclearNormBall.lmo
+
+    def noted(self, direction, start=None):
+        starts.append(start)
+        found = oracle(self, direction, start)
+        if np.any(direction):  # decoding a product's vertex asks for zero's
+            noted.last = found
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fw.NuclearNormBall, "lmo", noted)
+        learner = LEARNERS[method](problem, own)
+        starts.clear()
+        learner.observe(stream[0])
+        assert starts[0] is None
+        first = noted.last
+        learner.observe(stream[1])
+        begun = [start for start in starts if start is not None]
+        assert len(begun) == 1
+        assert np.array_equal(begun[0].right, first.right)
+
+    # one by one, saved in between, or in a run: the same bits; and what cold oracles find
+    learner = LEARNERS[method](problem, own)
+    for batch in stream[:4]:
+        learner.observe(batch)
+    learner.save(tmp_path / "learner")
+    learner = type(learner).load(tmp_path / "learner", problem=problem)
+    for batch in stream[4:]:
+        learner.observe(batch)
+    result = LEARNERS[method](problem, own).run(stream)
+    assert learner.play().tobytes() == result.decision.tobytes()
+    monkeypatch.setattr(type(own), "warm_starts", False)
+    cold = LEARNERS[method](problem, own).run(stream)
+    assert np.abs(result.decision - cold.decision).max() <= 1e-11 * own.diameter
+
+
+def test_starts_that_are_no_vertices_are_refused(tmp_path):
+    own = ITERATES["alone"]()
+    g = np.ones(own.shape)
+    other = fw.NuclearNormBall((70, 66), radius=4.0).lmo(g.T)
+    for start in (other, g, "first"):
+        with pytest.raises(TypeError, match="start must be a vertex of this set"):
+            own.lmo(g, start)
+    # and in files
+    learner = fw.ORGFW(Quadratic(own.shape), own)
+    learner.observe(batches(own.shape, 1)[0])
+    learner.save(tmp_path / "learner")
+    with np.load(tmp_path / "learner") as archive:
+        arrays = dict(archive)
+    for spoilt in (arrays["state.warm"][:-1], arrays["state.warm"] * np.nan, g):
+        with open(tmp_path / "spoilt", "wb") as file:
+            np.savez(file, **{**arrays, "state.warm": spoilt})
+        with pytest.raises(ValueError, match="warm"):
+            fw.ORGFW.load(tmp_path / "spoilt", problem=Quadratic(own.shape))

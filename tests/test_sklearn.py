@@ -63,9 +63,10 @@ def digits():
 
 
 ESTIMATORS = {
-    "defaults": lambda: ProjectionFreeClassifier() if JIT else few_rounds(max_iter=1),
-    "osfw": lambda: few_rounds(method="osfw", average=False),
-    "without scaling": lambda: few_rounds(scaling=None),
+    # one of the checks wants 1000 epochs: with a tolerance they end earlier
+    "defaults": lambda: ProjectionFreeClassifier() if JIT else few_rounds(max_iter=1, tol=0.05),
+    "osfw": lambda: few_rounds(method="osfw", average=False, tol=0.05),
+    "without scaling": lambda: few_rounds(scaling=None, tol=0.05),
 }
 
 
@@ -435,6 +436,24 @@ def test_light_rows_are_drawn_in_proportion():
 def test_partial_fit_does_not_balance(iris):
     with pytest.raises(ValueError, match="'balanced' needs all labels"):
         few_rounds(class_weight="balanced").partial_fit(*iris, classes=np.unique(iris[1]))
+
+
+@pytest.mark.parametrize(
+    ("classes", "kind", "message"),
+    [
+        ([None, "setosa"], TypeError, "classes must be labels of one kind"),
+        ([[0, 1], [2, 3]], ValueError, "classes must be a list of labels"),
+        ([0.0, np.nan], ValueError, "classes must be a list of labels, without NaN"),
+        ("setosa", ValueError, "classes must be a list of labels"),
+        (["setosa"], ValueError, "classes must be at least two"),
+        ([0, 1, 2], ValueError, "the label 'setosa', which is not among the classes"),
+    ],
+)
+def test_classes_that_cannot_be_used(classes, kind, message, iris):
+    model = few_rounds()
+    with pytest.raises(kind, match=message):
+        model.partial_fit(*iris, classes=classes)
+    assert not hasattr(model, "n_features_in_")
 
 
 @pytest.mark.parametrize(

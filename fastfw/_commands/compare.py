@@ -239,15 +239,20 @@ def _compare_network(options: argparse.Namespace) -> int:
                 **{name: value for name, value in chosen.items() if value is not None},
             )
         figure = network_report.network_figure(result)
-        print(network_report.format_network_table(result), flush=True)
+        table = network_report.format_network_table(result)
         folder = Path(options.out)
-        network_report.write_trace_csv(result, folder / NETWORK_FILES[0])
-        network_report.write_network_summary(result, folder / NETWORK_FILES[1])
-        network_report.write_network_png(figure, folder / NETWORK_FILES[2])
+        # Before the table: whoever reads it may have left.
+        try:
+            network_report.write_trace_csv(result, folder / NETWORK_FILES[0])
+            network_report.write_network_summary(result, folder / NETWORK_FILES[1])
+            network_report.write_network_png(figure, folder / NETWORK_FILES[2])
+        except OSError:
+            write(table)  # so that the work is not lost
+            raise
     except BaseException:
         remove_empty(made)
         raise
-    print(f"files: {', '.join(str(folder / name) for name in NETWORK_FILES)}")
+    write(f"{table}\nfiles: {', '.join(str(folder / name) for name in NETWORK_FILES)}")
     return 0
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from fastfw._commands.options import UsageError
+from fastfw._messages import printable
 from fastfw.experiments._files import prepare_folder
 
 __all__ = [
@@ -28,7 +29,7 @@ KEPT = "kept"
 
 def say(message: str) -> None:
     """Print one line on stderr, above a progress bar if there is one."""
-    line = f"fastfw: {' '.join(message.split())}"
+    line = f"fastfw: {printable(' '.join(message.split()))}"
     with contextlib.suppress(OSError):  # nobody is left to tell
         if "tqdm" in sys.modules and sys.stderr.isatty():
             from tqdm import tqdm
@@ -48,7 +49,7 @@ def silence_stdout() -> None:
 def write(text: str = "", end: str = "\n") -> None:
     """Print on stdout at once; an error says that it is stdout's."""
     try:
-        print(text, end=end, flush=True)
+        print(printable(text), end=end, flush=True)
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -9,7 +9,11 @@ import numpy as np
 
 from fastfw.experiments import network
 from fastfw.experiments._store import Arrays
-from fastfw.experiments.network import NETWORK_METHODS, compare_network
+from fastfw.experiments.network import (
+    NETWORK_METHODS,
+    compare_network,
+    relative_suboptimality,
+)
 from fastfw.experiments.reproduction import Curve, Part, Request, Work
 
 __all__ = ["assemble", "count_steps", "steps"]
@@ -114,8 +118,7 @@ def assemble(request: Request, done: list[Arrays]) -> Part:
                 continue
             values = np.array([arrays[what] for arrays in own])
             if panel == "suboptimality":
-                part = values - least
-                values = part / np.maximum(part[:, :1], 1e-300)
+                values = relative_suboptimality(values, values[:, :1], least)
             panels[panel].append(
                 Curve(
                     method,

@@ -121,10 +121,9 @@ def _cost(
     ratios = other.final / own.final
     truths = [holds(float(ratio)) for ratio in ratios]
     verdict = CONFIRMED if all(truths) else OPEN if any(truths) else REFUTED
-    numbers = (
-        f"{other.label} takes {np.median(ratios):.3g} times as long "
-        f"({ratios.min():.3g} to {ratios.max():.3g} in single trials)"
-    )
+    numbers = f"{other.label} takes {np.median(ratios):.3g} times as long"
+    if len(ratios) > 1:
+        numbers += f" ({ratios.min():.3g} to {ratios.max():.3g} in single trials)"
     return Finding(
         claim, f"a round of {own.label} costs {word} one of {other.label}", part.title,
         verdict, numbers,
@@ -146,7 +145,8 @@ def _adversarial(part: Part) -> Iterator[Finding]:
         verdict, word = OPEN, "one trial"
     numbers = (
         f"MetaFrankWolfe − MORGFW = {_signed(mean, error)} nats ({word}"
-        f"{', comparable' if near else ''}: the next method is {span:.3g} above MORGFW)"
+        f"{', comparable' if near else ''}: the next method is {abs(span):.3g} "
+        f"{'above' if span >= 0 else 'below'} MORGFW)"
     )
     yield Finding(
         "C4", "regret of MORGFW comparable to Meta-Frank-Wolfe's or below it", part.title,

@@ -144,9 +144,22 @@ class NetworkComparison:
 
     def suboptimality(self, run: NetworkRun) -> npt.NDArray[np.float64]:
         """Return (f(x_last) - f*) / (f(x_1) - f*) by trial, with f* the lowest loss found."""
-        least = self.lowest_loss
         first = np.array([t.losses[0] for t in run.traces])
-        return np.asarray((run.last("losses") - least) / np.maximum(first - least, 1e-300))
+        return relative_suboptimality(run.last("losses"), first, self.lowest_loss)
+
+
+def relative_suboptimality(
+    losses: npt.ArrayLike, first: npt.ArrayLike, least: float
+) -> npt.NDArray[np.float64]:
+    """Return (f - f*) / (f_1 - f*); the difference alone where no method came below the start.
+
+    Examples
+    --------
+    >>> relative_suboptimality([4.0, 1.0], 4.0, 0.0), relative_suboptimality([3.0], 2.0, 2.0)
+    (array([1.  , 0.25]), array([1.]))
+    """
+    span = np.asarray(first, dtype=np.float64) - least
+    return (np.asarray(losses, dtype=np.float64) - least) / np.where(span > 0.0, span, 1.0)
 
 
 def compare_network(

@@ -11,7 +11,7 @@ import numpy as np
 from fastfw._files import atomic_write
 from fastfw.experiments._text import counted, fixed_or_dash, number_or_nothing
 from fastfw.experiments.comparison import standard_error
-from fastfw.experiments.network import NetworkComparison
+from fastfw.experiments.network import NetworkComparison, relative_suboptimality
 
 __all__ = [
     "format_network_table",
@@ -162,7 +162,7 @@ def network_figure(result: NetworkComparison) -> Any:
             curves = np.array(values)[:, 1:]
             if what == "losses":
                 start = np.array(values)[:, :1]
-                curves = (curves - result.lowest_loss) / (start - result.lowest_loss)
+                curves = relative_suboptimality(curves, start, result.lowest_loss)
             mean, time = curves.mean(axis=0), run.times[1:]
             axes.plot(
                 time, mean, color=colour, linestyle=dashes,

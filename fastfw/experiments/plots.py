@@ -9,6 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from fastfw._files import atomic_write
+from fastfw._messages import printable
 from fastfw.experiments.comparison import CompareResult, MethodResult
 
 if TYPE_CHECKING:
@@ -134,8 +135,8 @@ def regret_figure(result: CompareResult) -> Figure:
     if result.trials > 1:
         trials = f"mean and standard error of {result.trials} trials"
     figure.suptitle(
-        f"{Path(result.data).name}, {result.setting} setting: batches of {result.batch_size}, "
-        f"radius {result.radius:g} ({trials})",
+        f"{printable(Path(result.data).name)}, {result.setting} setting: "
+        f"batches of {result.batch_size}, radius {result.radius:g} ({trials})",
         fontsize=11,
         parse_math=False,  # a file's name may hold dollar signs
     )

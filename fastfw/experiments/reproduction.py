@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw import _checks
+from fastfw._messages import printable
 from fastfw.datasets import Split, load
 from fastfw.experiments._store import Arrays, TrialStore, fingerprint
 from fastfw.experiments._text import counted
@@ -284,7 +285,9 @@ def reproduce(
         request = Request(
             figure=figure,
             name=name,
-            title=_TITLES.get(name, Path(name).name) if titles is None else titles[index],
+            title=printable(
+                _TITLES.get(name, Path(name).name) if titles is None else titles[index]
+            ),
             split=split,
             train=train,
             digest=fingerprint(train),

@@ -375,7 +375,7 @@ def _parallel(n_jobs: Any) -> Any:
     except ImportError as error:
         raise ImportError(
             f"n_jobs: trials at the same time need joblib, which cannot be imported ({error}): "
-            "pip install joblib, or leave n_jobs out"
+            "pip install joblib, or leave n_jobs (--jobs) out"
         ) from None
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
         raise ValueError(f"n_jobs must be a whole number other than 0, but it is {n_jobs!r}")

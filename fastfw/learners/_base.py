@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from os import PathLike
@@ -15,7 +15,15 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, batch_parts, float_dtype, positive_int, sealed
+from fastfw._checks import (
+    FloatArray,
+    batch_parts,
+    float_dtype,
+    positive_int,
+    require,
+    sealed,
+    shown,
+)
 from fastfw._checks import seed as checked_seed
 from fastfw._csr import is_sparse
 from fastfw._threads import number_of_threads
@@ -65,8 +73,8 @@ class OnlineLearner(ABC):
         init: str | None = None,
         threads: int | None = 1,
     ) -> None:
-        _require(problem, "problem", ("shape", "loss", "gradient"))
-        _require(set, "set", ("shape", "lmo", "diameter"))
+        require(problem, "problem", ("shape", "loss", "gradient"))
+        require(set, "set", ("shape", "lmo", "diameter"))
         if tuple(problem.shape) != tuple(set.shape):
             raise ValueError(
                 f"problem and set must have the same shape, but problem.shape is "
@@ -240,6 +248,11 @@ class OnlineLearner(ABC):
             As `observe`, naming the round. The learner is then as before the run.
         """
         _require_stream(stream)
+        if progress is not None and not callable(progress):
+            raise TypeError(
+                "progress must be a function of the number of rounds done, but it is "
+                f"{shown(progress)}"
+            )
         keep = _checkpoints(checkpoints, self._t)
         saved = (self._t, self._dtype, self._engine, self._played, self._fused)
         if self._engine is not None:
@@ -327,7 +340,10 @@ class OnlineLearner(ABC):
         if self._dtype is None:
             raise ValueError("it has a state but no dtype")
         engine = self._open(self._dtype)
+        warm = arrays.pop("warm", None)
         _files.take_over(engine, arrays, self._set, self._check_names)
+        if warm is not None:
+            _files.take_over_start(engine, warm, self._set)
         self._engine = engine
 
     def _state(self) -> dict[str, npt.NDArray[Any]]:
@@ -407,7 +423,7 @@ class OnlineLearner(ABC):
             self._commit(engine, dtype, done)
         if done < losses.size:
             self._problem.rows(batch, dtype)  # names NaN or infinity in the features
-            _raise_not_finite(self._t, losses[done])
+            _raise_not_finite(self._t, losses[done], dtype)
         return losses
 
     def _run(
@@ -505,21 +521,16 @@ class OnlineLearner(ABC):
                 first = stop
 
 
-def _require(thing: Any, name: str, attributes: tuple[str, ...]) -> None:
-    missing = [a for a in attributes if not hasattr(thing, a)]
-    if missing:
-        raise TypeError(
-            f"{name} must have {', '.join(attributes)}, but a {type(thing).__name__} has no "
-            f"{', '.join(missing)}"
-        )
-
-
 def _require_stream(stream: Any) -> None:
-    if not isinstance(stream, Iterable) and not hasattr(stream, "__getitem__"):
-        raise TypeError(
-            "stream must be an iterable of batches, such as iid_stream(...) or a list of pairs "
-            f"(X, y), but it is a {type(stream).__name__}"
-        )
+    wanted = (
+        "stream must be an iterable of batches, such as iid_stream(...) or a list of pairs (X, y)"
+    )
+    iterable = isinstance(stream, Iterable) or hasattr(stream, "__getitem__")
+    if not iterable or isinstance(stream, str | bytes | Mapping):
+        raise TypeError(f"{wanted}, but it is a {type(stream).__name__}")
+    parts = stream if isinstance(stream, tuple | list) and len(stream) == 2 else ()
+    if [getattr(part, "ndim", 0) for part in parts] == [2, 1]:
+        raise TypeError(f"{wanted}, but it is one such pair: make it a list, [(X, y)]")
 
 
 def _has_sparse_features(batch: Any) -> bool:
@@ -552,6 +563,7 @@ def _checkpoints(rounds: Iterable[Any], t: int) -> list[int]:
     return keep
 
 
-def _raise_not_finite(t: int, loss: float) -> None:
+def _raise_not_finite(t: int, loss: float, dtype: np.dtype[Any]) -> None:
     what = f"the loss is {loss}" if not np.isfinite(loss) else "the gradient estimate overflowed"
-    raise FloatingPointError(f"round {t}: {what}; rescale the features, or use dtype=float64")
+    wider = ", or use dtype=float64" if dtype == np.float32 else ""
+    raise FloatingPointError(f"round {t}: {what}; rescale the features{wider}")

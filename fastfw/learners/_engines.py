@@ -57,15 +57,16 @@ class StepsEngine:
 
     def observe(self, t: int, batch: Any) -> float:
         """Play a round; the state changes only if all of it went well."""
+        given = dict(self.state)  # the step may put "warm" into it
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is found and refused
-            loss, changes = self._step(t, batch, self.state)
+            loss, changes = self._step(t, batch, given)
         loss = float(loss)
         if not np.isfinite(loss):
             raise FloatingPointError(f"round {t}: the loss is {loss}")
         x = np.array(changes["x"], self._total.dtype)
         x.flags.writeable = False
         self._total += self.state["x"]
-        self.state = {**self.state, **changes, "x": x}
+        self.state = {**given, **changes, "x": x}
         return loss
 
     def rounds(

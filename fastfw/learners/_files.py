@@ -14,6 +14,7 @@ import numpy.typing as npt
 from fastfw import schedules as _schedules
 from fastfw import sets as _sets
 from fastfw._files import atomic_write
+from fastfw.learners._engines import StepsEngine
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import SoftmaxRegression
 
@@ -88,9 +89,10 @@ def load(
 
 def _read(file: IO[bytes]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Header and arrays of a saved learner; nothing in the file is executed."""
-    archive = np.load(file, allow_pickle=False)
-    if not isinstance(archive, np.lib.npyio.NpzFile):
+    if file.read(2) != b"PK":  # before NumPy takes it for a pickle, and advises to run it
         raise ValueError("it is not an .npz archive")
+    file.seek(0)
+    archive = np.load(file, allow_pickle=False)
     with archive:
         arrays = {name: archive[name] for name in archive.files}
     header = json.loads(arrays.pop("header").tobytes())
@@ -166,6 +168,16 @@ def take_over(
         slack = float(np.sqrt(np.finfo(engine.decision().dtype).eps))  # far more than rounding
         if not set.contains(engine.decision(), tol=slack):
             raise ValueError("its decision lies outside the set")
+
+
+def take_over_start(engine: Any, warm: npt.NDArray[Any], set: Any) -> None:
+    """Give an engine of oracle calls the vertex, saved as its code, that the oracle begins from."""
+    if not (isinstance(engine, StepsEngine) and getattr(set, "warm_starts", False)):
+        raise ValueError("its state has an unknown array 'warm'")
+    form = set.lmo(np.zeros(tuple(set.shape))).code
+    if warm.shape != form.shape or warm.dtype != form.dtype or not np.isfinite(warm).all():
+        raise ValueError("its state 'warm' does not fit")
+    engine.state["warm"] = warm
 
 
 def _describe_problem(problem: Any) -> dict[str, Any] | None:

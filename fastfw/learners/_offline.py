@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, IndexArray, float_dtype, positive_int, sealed
+from fastfw._checks import FloatArray, IndexArray, float_dtype, positive_int, require, sealed
 from fastfw._checks import seed as checked_seed
 from fastfw.base_learners import seed_bits
 from fastfw.learners import _files
-from fastfw.learners._base import _checkpoints, _require
+from fastfw.learners._base import _checkpoints
 from fastfw.learners._momentum import can_fuse
 from fastfw.learners._offline_steps import OfflineSteps
 from fastfw.learners._results import FitResult
@@ -61,8 +61,8 @@ class OfflineLearner(ABC):
         dtype: npt.DTypeLike | None,
         init: str | None,
     ) -> None:
-        _require(problem, "problem", ("shape", "loss", "gradient"))
-        _require(set, "set", ("shape", "lmo", "diameter"))
+        require(problem, "problem", ("shape", "loss", "gradient"))
+        require(set, "set", ("shape", "lmo", "diameter"))
         if tuple(problem.shape) != tuple(set.shape):
             raise ValueError(
                 f"problem and set must have the same shape, but problem.shape is "

@@ -36,11 +36,21 @@ def slope(problem: Any, x: npt.NDArray[Any], batch: Any) -> npt.NDArray[Any]:
     return _own(problem.gradient(locked(x), locked(batch)), x.shape, "problem.gradient")
 
 
-def vertex(set: Any, direction: npt.NDArray[Any], t: int) -> Vertex | npt.NDArray[Any]:
-    """Vertex that minimises the direction over the set: structured, or else a dense array."""
+def vertex(
+    set: Any, direction: npt.NDArray[Any], t: int, state: dict[str, Any] | None = None
+) -> Vertex | npt.NDArray[Any]:
+    """Vertex that minimises the direction over the set: structured, or else a dense array.
+
+    Where the set's oracle can begin from an earlier answer, that is kept in the state as "warm".
+    """
     if not np.isfinite(direction).all():
         raise FloatingPointError(f"round {t}: the gradient estimate is not finite")
-    found = set.lmo(locked(direction))
+    if state is not None and getattr(set, "warm_starts", False):
+        start = decode(set, state["warm"], direction.dtype) if "warm" in state else None
+        found = set.lmo(locked(direction), start)
+        state["warm"] = found.code
+    else:
+        found = set.lmo(locked(direction))
     if isinstance(found, Vertex) and found.shape == direction.shape:
         return found
     return _own(found, direction.shape, "set.lmo")

@@ -97,7 +97,7 @@ class OAW(HistoryLearner):
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
         x, active = state["x"], ActiveSet.of(state)
         loss, g, past = self._past_gradient(t, batch, state)
-        code = encode(self.set, vertex(self.set, g, t), x.dtype)
+        code = encode(self.set, vertex(self.set, g, t, state), x.dtype)
         codes = [code, *active.vertices(code.dtype, code.shape)]
         v_slope, *slopes = (decode(self.set, c, x.dtype).dot(g) for c in codes)
         start_slope = float(np.vdot(g, self._start.astype(x.dtype)))

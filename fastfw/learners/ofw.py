@@ -94,7 +94,7 @@ class OFW(HistoryLearner):
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
         eta, x = self._schedule("step", t), state["x"]
         loss, g, past = self._past_gradient(t, batch, state)
-        v = vertex(self.set, g, t)
+        v = vertex(self.set, g, t, state)
         return loss, {"x": toward(x, v, eta), "past": past}
 
     def _make_fused(self, start: FloatArray) -> Engine:

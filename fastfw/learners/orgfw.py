@@ -126,7 +126,7 @@ class ORGFW(OnlineLearner):
             rho = self._schedule("momentum", t)
             back = slope(self.problem, state["x_previous"], batch)
             d = gradient + (1.0 - rho) * (state["d"] - back)  # line 6
-        v = vertex(self.set, d, t)  # line 8
+        v = vertex(self.set, d, t, state)  # line 8
         return loss, {"x": toward(x, v, eta), "x_previous": x, "d": d}  # line 9
 
     def _coefficients(self, t: int) -> tuple[float, float, float, float]:

@@ -92,7 +92,7 @@ class OSFW(OnlineLearner):
         x = state["x"]
         loss, gradient = evaluate(self.problem, x, batch)
         d = (1.0 - rho) * state["d"] + rho * gradient if t > 1 else rho * gradient
-        v = vertex(self.set, d, t)
+        v = vertex(self.set, d, t, state)
         return loss, {"x": toward(x, v, eta), "d": d}
 
     def _coefficients(self, t: int) -> tuple[float, float, float, float]:

@@ -110,7 +110,7 @@ class RegularizedOFW(OnlineLearner):
         c = self.eta or theory_constant(self.problem, self.set, batch, gradient)
         total = state["total_gradient"] + gradient if t > 1 else gradient
         x_1 = self._start.astype(x.dtype)
-        v = vertex(self.set, total + self._strength(t, c) * (x - x_1), t)
+        v = vertex(self.set, total + self._strength(t, c) * (x - x_1), t, state)
         return loss, {
             "x": toward(x, v, sigma), "total_gradient": total, "constant": np.array(c)
         }  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, IndexArray
+from fastfw._checks import FloatArray, IndexArray, as_array
 from fastfw.sets._base import ConvexSet, radius_of, scaled, shape_of
 from fastfw.sets._projections import project_simplex
 from fastfw.sets._vertex import DenseVertex, EntriesVertex, Vertex
@@ -260,9 +260,14 @@ class GroupL1Ball(ConvexSet):
     """
 
     def __init__(self, groups: npt.ArrayLike, radius: float) -> None:
-        given = np.asarray(groups)
+        given = as_array(groups, "groups")
         if given.size == 0 or given.ndim == 0:
-            raise ValueError("groups is empty; it must name the group of every entry")
+            raise ValueError(
+                "groups must name the group of every entry, in the points' shape, but it has shape "
+                f"{given.shape}"
+            )
+        if given.dtype.kind == "O":
+            raise TypeError("groups must hold numbers or strings, all of one kind")
         if given.dtype.kind == "f" and not np.isfinite(given).all():
             raise ValueError("groups holds NaN or infinity; give every entry the number of a group")
         self._shape = given.shape

@@ -97,8 +97,10 @@ class BirkhoffPolytope(ConvexSet):
         Parameters
         ----------
         direction : array_like, shape (n, n)
-            Any finite costs; float32 stays float32. Of several best permutations it is always the
-            same one, as scipy's ``linear_sum_assignment`` chooses; for equal costs, the identity.
+            Any finite costs; float32 stays float32. Of several best permutations it is the one that
+            scipy's ``linear_sum_assignment`` finds first: rows enter in order, each along
+            the cheapest way to a free column; nothing is drawn. Equal costs give the same
+            permutation every time (with the same scipy); costs that are all equal, the identity.
 
         Returns
         -------

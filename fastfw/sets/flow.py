@@ -87,10 +87,12 @@ class FlowPolytope(ConvexSet):
     def __init__(self, edges: Any, source: Hashable, sink: Hashable) -> None:
         pairs = _pairs(edges)
         number: dict[Any, int] = {}
-        for pair in pairs:
+        for j, pair in enumerate(pairs):
             for node in pair:
+                _require_key(node, f"edges[{j}]")
                 number.setdefault(node, len(number))
         for name, node in (("source", source), ("sink", sink)):
+            _require_key(node, name)
             if node not in number:
                 raise ValueError(f"{name} must be a node of an edge, but it is {node!r}")
         if source == sink:
@@ -304,6 +306,16 @@ def _pairs(edges: Any) -> tuple[tuple[Any, Any], ...]:
     if not pairs:
         raise ValueError("edges is empty; a path needs one edge at least")
     return tuple((_plain(a), _plain(b)) for a, b in pairs)
+
+
+def _require_key(node: Any, name: str) -> None:
+    try:
+        hash(node)
+    except TypeError:
+        raise TypeError(
+            f"{name}: nodes must be keys of a dictionary, such as numbers or strings, but "
+            f"one is {node!r}"
+        ) from None
 
 
 def _plain(node: Any) -> Any:

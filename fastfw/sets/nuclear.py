@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, positive_int
+from fastfw._checks import FloatArray, positive_int, shown
 from fastfw._checks import seed as checked_seed
 from fastfw.sets._base import ConvexSet, radius_of, scaled
 from fastfw.sets._projections import project_simplex
@@ -126,6 +126,11 @@ class NuclearNormBall(ConvexSet):
         self._first = np.random.default_rng(self._seed).standard_normal(min(self._shape))
 
     @property
+    def warm_starts(self) -> bool:
+        """Whether the oracle can make use of an earlier answer: where it iterates."""
+        return min(self._shape) > _DENSE
+
+    @property
     def radius(self) -> float:
         """Bound on the sum of the singular values, r."""
         return self._radius
@@ -158,7 +163,8 @@ class NuclearNormBall(ConvexSet):
         start : RankOneVertex, optional
             A warm start: a vertex found for a direction like this one. Without it the decomposition
             begins with a vector drawn from the seed, so that the vertex is a function of the
-            direction alone. The answers differ by rounding.
+            direction alone. The answers differ by rounding. `ORGFW`, `OSFW`, `OFW`, `OAW` and
+            `RegularizedOFW` give the vertex of the round before, and save it.
 
         Returns
         -------
@@ -176,6 +182,11 @@ class NuclearNormBall(ConvexSet):
         a dense decomposition is made, in O(m n min(m, n)).
         """
         g = self._direction(direction)
+        begin: Any = start
+        if start is not None and (type(begin) is not RankOneVertex or begin.shape != self._shape):
+            raise TypeError(
+                f"start must be a vertex of this set, such as lmo returns, but it is {shown(start)}"
+            )
         small, _ = scaled(g)
         if small.any():
             left, right = self._leading(small, start)

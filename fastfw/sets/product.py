@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, float_dtype
+from fastfw._checks import FloatArray, float_dtype, require
 from fastfw.sets._base import ConvexSet, point_inside
 from fastfw.sets._vertex import DenseVertex, Vertex, code_of
 
@@ -137,12 +137,7 @@ class ProductSet(ConvexSet):
         for name, block in blocks.items():
             if not isinstance(name, str):
                 raise TypeError(f"names of blocks must be strings, but one is {name!r}")
-            missing = [a for a in ("shape", "lmo", "diameter") if not hasattr(block, a)]
-            if missing:
-                raise TypeError(
-                    f"block {name!r} must be a set with shape, lmo, diameter, but a "
-                    f"{type(block).__name__} has no {', '.join(missing)}"
-                )
+            require(block, f"block {name!r}", ("shape", "lmo", "diameter"))
             start, stop = stop, stop + math.prod(block.shape)
             self._slices[name] = slice(start, stop)
         self._sets = dict(blocks)
@@ -152,6 +147,11 @@ class ProductSet(ConvexSet):
     def sets(self) -> dict[str, Any]:
         """The blocks' sets by name, a new dictionary."""
         return dict(self._sets)
+
+    @property
+    def warm_starts(self) -> bool:
+        """Whether the oracle of a block can make use of an earlier answer."""
+        return any(getattr(block, "warm_starts", False) for block in self._sets.values())
 
     @property
     def diameter(self) -> float:
@@ -206,13 +206,15 @@ class ProductSet(ConvexSet):
         """Return a random point inside: the blocks' own, or means of their random vertices."""
         return np.concatenate([np.ravel(point_inside(own, rng)) for own in self._sets.values()])
 
-    def lmo(self, direction: npt.ArrayLike) -> ProductVertex:
+    def lmo(self, direction: npt.ArrayLike, start: ProductVertex | None = None) -> ProductVertex:
         """Linear minimisation oracle: each block's own.
 
         Parameters
         ----------
         direction : array_like, shape (n,)
             Any finite direction; float32 stays float32.
+        start : ProductVertex, optional
+            An earlier answer for blocks that can make use of one, see `NuclearNormBall`.
 
         Returns
         -------
@@ -228,8 +230,12 @@ class ProductSet(ConvexSet):
         g = self._direction(direction)
         parts = {}
         for name, part in self.blocks(g).items():
+            own = self._sets[name]
             with _named(name):
-                parts[name] = self._sets[name].lmo(part)
+                if start is not None and getattr(own, "warm_starts", False):
+                    parts[name] = own.lmo(part, start.parts[name])
+                else:
+                    parts[name] = own.lmo(part)
         return ProductVertex(parts, self._shape, g.dtype)
 
     @property
