@@ -40,8 +40,9 @@ __all__ = ["OnlineLearner", "Round", "RunResult"]
 
 Self = TypeVar("Self", bound="OnlineLearner")
 
-# Rows handed to a compiled run at a time: enough to forget the cost of the call.
-_ROWS_AT_ONCE = 2048
+# Rows handed to an engine at a time: enough to forget the cost of the call, but of loops that are
+# compiled as a whole, which cannot be interrupted, no more than about a tenth of a second's work.
+_ROWS_AT_ONCE, _MOST_ROWS_AT_ONCE, _WORK_AT_ONCE = 2048, 65536, 1 << 31
 
 
 class OnlineLearner(ABC):
@@ -57,6 +58,8 @@ class OnlineLearner(ABC):
     _fuses_sparse: ClassVar[bool] = False
     #: Whether compiled rounds take features that are bytes.
     _fuses_codes: ClassVar[bool] = False
+    #: Whether the loop over rounds is compiled too.
+    _loops: ClassVar[bool] = False
     #: Whether compiled rounds can be shared by threads.
     _threaded: ClassVar[bool] = False
 
@@ -505,7 +508,11 @@ class OnlineLearner(ABC):
         data = stream.data
         dtype = self._dtype or data.dtype
         whole = self._problem.rows(data, dtype, coded=self._fuses_codes)
-        for block in stream.row_blocks(max(1, _ROWS_AT_ONCE // B)):
+        most = _ROWS_AT_ONCE
+        if self._loops:
+            fitting = _WORK_AT_ONCE // max(1, self._start.size)
+            most = min(_MOST_ROWS_AT_ONCE, max(most, fitting))
+        for block in stream.row_blocks(max(1, most // B)):
             first = 0
             while first < len(block):
                 ahead = [t - self._t for t in keep if t > self._t]

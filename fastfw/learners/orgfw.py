@@ -83,6 +83,7 @@ class ORGFW(OnlineLearner):
 
     _fuses_sparse = True
     _fuses_codes = True
+    _loops = True
     _threaded = True
     _points = ("x_previous", "d")
 

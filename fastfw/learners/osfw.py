@@ -55,6 +55,7 @@ class OSFW(OnlineLearner):
 
     _fuses_sparse = True
     _fuses_codes = True
+    _loops = True
     _threaded = True
     _points = ("d",)
 

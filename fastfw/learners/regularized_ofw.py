@@ -66,6 +66,7 @@ class RegularizedOFW(OnlineLearner):
     """
 
     _fuses_codes = True
+    _loops = True
     _threaded = True
 
     def __init__(
