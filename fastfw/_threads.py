@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from fastfw._checks import positive_int
+from fastfw._info import cores
 
 __all__ = ["VARIABLE", "number_of_threads", "share", "with_helpers"]
 
 #: The environment variable that says how many threads learners use by default.
 VARIABLE = "FASTFW_NUM_THREADS"
 
-_pools: dict[int, ThreadPoolExecutor] = {}
+# One pool, as more helpers than cores help nobody; made when it is needed.
+_pools: list[ThreadPoolExecutor] = []
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pools.clear)
 
@@ -44,13 +47,16 @@ def number_of_threads(threads: int | None) -> int:
 def with_helpers(lead: Callable[[], Any], assist: Callable[[], None], helpers: int) -> Any:
     """Return what `lead` returns, while up to so many threads run `assist`, which ends by itself.
 
-    Helpers that have not begun when `lead` is done are no longer needed.
+    There are no more helpers than cores. Those that have not begun when `lead` is done, because
+    others keep them busy, are no longer needed.
     """
-    pool = _pools.get(helpers)
-    if pool is None:
-        pool = _pools.setdefault(helpers, ThreadPoolExecutor(helpers, "fastfw"))
-    others = [pool.submit(assist) for _ in range(helpers)]
+    others: list[Future[None]] = []
     try:
+        with suppress(RuntimeError):  # threads cannot be started any more: the program is ending
+            for _ in range(min(helpers, cores())):
+                if not _pools:
+                    _pools.append(ThreadPoolExecutor(cores(), "fastfw"))
+                others.append(_pools[0].submit(assist))
         return lead()
     finally:
         # nothing of a round may still be running when an interrupt is handled

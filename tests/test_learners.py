@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import signal
 
 import numpy as np
 import pytest
@@ -255,6 +256,42 @@ def test_observe_returns_the_loss_of_the_played_decision(method, engine):
         assert round_.t == t == learner.t - 1
         assert type(round_.loss) is float
         assert abs(round_.loss - problem.loss(x, batch)) <= 40 * EPS
+
+
+@methods
+@engines
+def test_an_interrupt_waits_for_the_end_of_a_round(method, engine, monkeypatch):
+    """Ctrl-C between the round and the count of rounds: both are done, or neither."""
+    batches = list(make_stream(rounds=6))
+    learner, twin = make(method, engine), make(method, engine)
+    for batch in batches[:3]:
+        learner.observe(batch)
+    inner = learner._engine
+    name = "rounds" if learner.engine == "fused" else "observe"
+    play = getattr(inner, name)
+
+    def interrupted(*given):
+        done = play(*given)
+        signal.raise_signal(signal.SIGINT)
+        return done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(inner, name, interrupted)
+        patch.setattr(type(inner), "suited", lambda own, rows: own, raising=False)
+        handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                learner.observe(batches[3])
+            assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        finally:
+            signal.signal(signal.SIGINT, handler)
+    assert learner.t == 5
+    for batch in batches[4:]:
+        learner.observe(batch)
+    for batch in batches:
+        twin.observe(batch)
+    assert same(learner.play(), twin.play())
+    assert same(learner.average, twin.average)
 
 
 @methods

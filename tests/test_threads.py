@@ -4,11 +4,13 @@ import os
 import pickle
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import fastfw as fw
+from fastfw import _threads
 from fastfw._threads import share, with_helpers
 from fastfw.kernels._jit import kernel
 from fastfw.kernels._shared import claim, peek, publish, rest
@@ -161,7 +163,9 @@ def set_word(opened):
     publish(opened, 0, 1)
 
 
-def test_helpers_that_come_too_late_are_not_waited_for():
+def test_helpers_that_come_too_late_are_not_waited_for(monkeypatch):
+    monkeypatch.setattr(_threads, "_pools", [])
+    monkeypatch.setattr(_threads, "cores", lambda: 1)
     begun, busy = threading.Event(), threading.Event()
 
     def occupied():
@@ -170,7 +174,7 @@ def test_helpers_that_come_too_late_are_not_waited_for():
 
     def lead():
         begun.wait()
-        # the only helper of that pool is busy: another that asks for one goes on without
+        # the only helper is busy: another that asks for one goes on without
         assert with_helpers(lambda: "alone", lambda: helped.append(True), 1) == "alone"
         busy.set()
         return "led"
@@ -178,6 +182,24 @@ def test_helpers_that_come_too_late_are_not_waited_for():
     helped = []
     assert with_helpers(lead, occupied, 1) == "led"
     assert not helped
+
+
+def test_more_threads_than_anybody_has():
+    """They are as many parts as there are at most, and no more helpers than cores."""
+    wanted = shared(fw.ORGFW, 6)[0].decisions  # 23 rows are six parts
+    before = threading.active_count()
+    found = shared(fw.ORGFW, 10**9)[0].decisions
+    np.testing.assert_array_equal(found, wanted)
+    assert threading.active_count() <= before + _threads.cores()
+
+
+def test_threads_when_no_more_can_be_started(monkeypatch):
+    """As at the end of a program: rounds are played without helpers, and end with the same bits."""
+    wanted = shared(fw.ORGFW, 2)[0].decisions
+    pool = ThreadPoolExecutor(1)
+    pool.shutdown()
+    monkeypatch.setattr(_threads, "_pools", [pool])
+    np.testing.assert_array_equal(shared(fw.ORGFW, 2)[0].decisions, wanted)
 
 
 def test_an_error_of_the_leader_ends_the_helpers():

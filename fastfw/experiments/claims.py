@@ -19,7 +19,8 @@ __all__ = ["Finding", "find", "paired"]
 
 CONFIRMED, REFUTED, OPEN = "confirmed", "refuted", "open"
 
-#: By how much a method must be "far" better: in regret, in time.
+#: How many times as long "far" more time is; in regret it is a difference as large as what it is
+#: measured from, which may be negative.
 _FAR = 2.0
 
 
@@ -85,9 +86,9 @@ def _below(
         mean, error = paired(own.final, other.final)
         verdict = _verdict(mean, error)
         numbers = f"{other.label} − {own.label} = {_signed(mean, error)} nats"
-        if far and verdict == CONFIRMED and other.final.mean() < _FAR * own.final.mean():
+        if far and verdict == CONFIRMED and mean < abs(float(own.final.mean())):
             verdict = REFUTED
-            numbers += f": below, but by less than a factor of {_FAR:g}"
+            numbers += f": below, but by less than {own.label}'s own {own.final.mean():.3g}"
         word = "far below" if far else "below"
         yield Finding(claim, f"regret of {own.label} {word} {other.label}'s", part.title,
                       verdict, numbers)  # fmt: skip
@@ -186,7 +187,7 @@ def _by_time(part: Part, claim: str, panel: str, ours: str) -> Iterator[Finding]
             f"{other.label} {theirs.mean():.3g}, difference {_signed(mean, error)} in favour"
         )
         yield Finding(
-            claim, f"{what} of ORGFW by time better than {other.label}'s", part.title,
+            claim, f"{what} of ORGFW better than {other.label}'s after equal time", part.title,
             _verdict(mean, error), numbers,
         )  # fmt: skip
 

@@ -184,6 +184,12 @@ def format_claims(result: Reproduction) -> str:
             "One trial gives no standard error, so differences are left open; times are judged by "
             "their ratio."
         )
+    how += (
+        " Times must agree in all trials. Far below: by as much as the regret itself is from "
+        "zero; slightly above: by less than that; far less time: half at the most. After equal "
+        "time: when the first of the two methods has finished; earlier it may have been "
+        "otherwise, see the picture."
+    )
     lines += [
         f"{counted(result.trials, 'trial')} from seed {result.seed}.{short} {how}",
         "",

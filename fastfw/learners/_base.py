@@ -26,6 +26,7 @@ from fastfw._checks import (
 )
 from fastfw._checks import seed as checked_seed
 from fastfw._csr import is_sparse
+from fastfw._interrupts import Whole
 from fastfw._threads import number_of_threads
 from fastfw.learners import _files
 from fastfw.learners._engines import Engine, FusedMomentum, StepsEngine
@@ -203,7 +204,7 @@ class OnlineLearner(ABC):
             If the batch cannot be used; the message names the argument.
         FloatingPointError
             If the loss or the gradient is not finite; the message names the round.
-            In every case the learner is exactly as before.
+            In every case the learner is exactly as before. Ctrl-C waits for the end of the round.
         """
         t = self._t
         dtype = self._resolve(batch)
@@ -212,12 +213,15 @@ class OnlineLearner(ABC):
                 batch, dtype, finite=self._needs_finite, coded=self._fuses_codes
             )
             starts = np.array([0, rows.rows.size], np.intp)
-            losses = self._advance(rows, starts, batch, dtype)
+            with Whole():
+                losses = self._advance(rows, starts, batch, dtype)
             return Round(t, float(losses[0]))
         engine = self._steps(dtype)
-        loss = engine.observe(t, self._converted(batch, dtype))
-        self._commit(engine, dtype, 1)
-        self._fused = False
+        converted = self._converted(batch, dtype)
+        with Whole():
+            loss = engine.observe(t, converted)
+            self._commit(engine, dtype, 1)
+            self._fused = False
         return Round(t, loss)
 
     def run(

@@ -60,6 +60,11 @@ class FusedFunction:
         except Exception as error:
             self._raise_if_wrong(rows)
             self._problem.raise_short(error)
+            if isinstance(error, UnboundLocalError):  # Numba's own, of a list where arrays belong
+                raise TypeError(
+                    "the function must return its gradient as an array, not a list, to be called "
+                    'from compiled rounds; or use engine="steps"'
+                ) from error
             raise
         if done < 0:
             self._raise_if_wrong(rows)

@@ -47,9 +47,10 @@ class PastGradient:
         self.first, self.end = np.zeros(self.n_rows, np.intp), np.full(self.n_rows, d)
         self.G = np.zeros((self.n_rows, d))
         self.scratch = np.zeros_like(engine.u)
-        # of the other threads
-        self._parts = np.zeros((threads - 1, *engine.u.shape), engine.u.dtype)
-        self._sums = np.zeros((threads - 1, *self.G.shape))
+        self._threads = threads
+        # of the other threads, as many as were needed so far
+        self._parts = np.zeros((0, *engine.u.shape), engine.u.dtype)
+        self._sums = np.zeros((0, *self.G.shape))
         # as in the iterate
         self._rounded = self._in(engine.u.dtype, self.radii)
 
@@ -75,7 +76,10 @@ class PastGradient:
         from fastfw.kernels import history
 
         X, y, rows, weights, kept = source.arrays()
-        parts = max(1, min(1 + len(self._parts), rows.size // _FEWEST))
+        parts = max(1, min(self._threads, rows.size // _FEWEST))
+        if parts - 1 > len(self._parts):
+            self._parts = np.zeros((parts - 1, *self.scratch.shape), self.scratch.dtype)
+            self._sums = np.zeros((parts - 1, *self.G.shape))
         edges = [rows.size * k // parts for k in range(parts + 1)]
 
         def add(k: int) -> None:

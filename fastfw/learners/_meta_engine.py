@@ -147,7 +147,8 @@ class FusedMeta:
         samples = np.empty(len(self._eta) * (-(-size // GROUP) * GROUP), np.intp)
         sub_batches.draw_samples(batch, size, np.uint64(self._learner._bits), t, samples)
         samples.flags.writeable = False  # as all row numbers, so that kernels exist once
-        threads, K = self._learner.threads, len(self._eta)
+        K = len(self._eta)
+        threads = min(self._learner.threads, max(-(-batch.size // GROUP), len(self._start)))
         P = np.zeros((len(self._start), sub_batches.columns_together(size)), self._start.dtype)
         answers = np.empty_like(self.index), np.empty_like(self.value)
         words = np.zeros(3 + 2 * K, np.int64)

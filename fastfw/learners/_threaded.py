@@ -40,6 +40,10 @@ def shared_rounds(
 
     The arguments after `threads` are those of ``kernels.parts.help_rounds``.
     """
+    if threads > 1:  # not more than the largest batch has parts
+        from fastfw.kernels._tiles import GROUP
+
+        threads = max(1, min(threads, -(-int(np.diff(starts).max(initial=0)) // GROUP)))
     team = make_team(threads, starts.size - 1, u)
 
     def assist() -> None:
