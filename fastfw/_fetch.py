@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib.metadata
 import os
 import struct
 import sys
@@ -69,7 +69,7 @@ def fetch(name: str, base: Path) -> None:
         ) from None
     _check_writable(name, base)
     elsewhere = "or put its published files where the message without fetch=True says"
-    parser = "pandas" if importlib.util.find_spec("pandas") else "liac-arff"
+    parser = "pandas" if _pandas_parses() else "liac-arff"
     try:
         # Nothing stays in scikit-learn's own cache: the files written below are smaller.
         with tempfile.TemporaryDirectory() as scratch:
@@ -101,6 +101,14 @@ def fetch(name: str, base: Path) -> None:
         )
     write = _write_idx if name == "mnist" else _write_cifar
     write(pixels, labels, n_train, base)
+
+
+def _pandas_parses() -> bool:
+    """Whether pandas is there, and older than 3, with which scikit-learn 1.9 misreads labels."""
+    try:
+        return int(importlib.metadata.version("pandas").partition(".")[0]) < 3
+    except importlib.metadata.PackageNotFoundError:
+        return False
 
 
 def _check_writable(name: str, base: Path) -> None:

@@ -53,7 +53,8 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
         problem.loss(best.decision, data)
 
     def play(make: Callable[[], Any], data: Any) -> None:
-        stream = fastfw.iid_stream(data, batch_size=4, rounds=3, seed=0)
+        # eight rows are parts for two threads
+        stream = fastfw.iid_stream(data, batch_size=8, rounds=3, seed=0)
         learner = make()
         for batch in stream:
             learner.observe(batch)
