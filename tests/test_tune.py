@@ -4,6 +4,8 @@ import csv
 import os
 import signal
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -150,14 +152,18 @@ def test_joblib_gives_the_same(data, search, tmp_path, backend):
 
 def test_trials_at_the_same_time_are_done_once_each(data, search, tmp_path, monkeypatch):
     joblib = pytest.importorskip("joblib")
-    trial, begun = tuning._trial, []
+    trial, begun, busy = tuning._trial, [], threading.Event()
 
     def counted(*arguments):
         begun.append((arguments[7], str(arguments[8])))
+        if len(begun) > 8:
+            busy.set()
+            time.sleep(0.3)
         return trial(*arguments)
 
     def progress(done, total, what):
-        if done == 5:
+        if done == 5:  # stopped while trials wait to be kept, and others are still running
+            busy.wait(60)
             raise KeyboardInterrupt
 
     monkeypatch.setattr(tuning, "_trial", counted)

@@ -6,7 +6,9 @@ import csv
 import math
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -269,12 +271,13 @@ def grid_search(
         ]  # fmt: skip
         if progress is not None:
             progress(done, len(cells), f"{chosen.label} grid")
-        for i, arrays in _run(tasks, parallel):
-            store.put(keys[i], arrays)
-            outcomes[i] = arrays
-            done += 1
-            if progress is not None:
-                progress(done, len(cells), f"{chosen.label} grid")
+        with closing(_run(tasks, parallel)) as ended:
+            for i, arrays in ended:
+                store.put(keys[i], arrays)
+                outcomes[i] = arrays
+                done += 1
+                if progress is not None:
+                    progress(done, len(cells), f"{chosen.label} grid")
     points = []
     for index, constants in enumerate(grid):
         own = [a for (p, _), a in zip(cells, outcomes, strict=True) if p == index and a is not None]
@@ -380,7 +383,8 @@ def _parallel(n_jobs: Any) -> Any:
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
         raise ValueError(f"n_jobs must be a whole number other than 0, but it is {n_jobs!r}")
     try:
-        return Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+        # A batch of one: a trial is handed over, and kept, when it ends.
+        return Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
     except ValueError:  # this backend cannot
         return Parallel(n_jobs=n_jobs)
 
@@ -391,8 +395,8 @@ def _numbered(i: int, arguments: tuple[Any, ...]) -> tuple[int, dict[str, Any]]:
 
 def _run(
     tasks: Sequence[tuple[int, tuple[Any, ...]]], parallel: Any
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the outcomes as they come."""
+) -> Generator[tuple[int, dict[str, Any]], None, None]:
+    """Yield the outcomes as they come; close it to stop the trials that are still running."""
     if parallel is None:
         for i, arguments in tasks:
             yield _numbered(i, arguments)
@@ -400,7 +404,15 @@ def _run(
     from joblib import delayed
 
     if parallel.return_generator:
-        yield from parallel(delayed(_numbered)(*task) for task in tasks)
+        outcomes = parallel(delayed(_numbered)(*task) for task in tasks)
+        try:
+            # `yield from` would hand a close on to joblib before `finally` is reached.
+            for outcome in outcomes:  # noqa: UP028
+                yield outcome
+        finally:
+            with warnings.catch_warnings():  # a stopped search leaves trials undone: no news
+                warnings.filterwarnings("ignore", category=UserWarning, module=r"joblib\b")
+                outcomes.close()
         return
     # By portions, so that at most one portion is lost when the search is stopped.
     size = max(1, 2 * parallel._effective_n_jobs())
