@@ -61,7 +61,7 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     method : {"orgfw", "osfw", "ofw", "oaw", "regularized_ofw"}
         The learner: `fastfw.ORGFW` and so on.
     radius : float or "auto"
-        r. "auto" tries 1, 3, 10, 30, 100, 300, 1000 in this order, each with a fifth of the epochs,
+        r. "auto" tries 1, 2, 5, 10, 20, ..., 1000 in this order, each with a tenth of the epochs,
         until the held-out loss (three folds up to 2,000 rows, else one tenth of the rows) falls by
         less than a twentieth, and fits all data with the radius before that one. Fewer than
         100 rows are not split: r = 10.
@@ -157,7 +157,7 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         scaling: str | None = "max-abs",
-        max_iter: int = 100,
+        max_iter: int = 300,
         tol: float = 0.05,
         class_weight: Mapping[Any, float] | str | None = None,
         dtype: npt.DTypeLike | None = None,

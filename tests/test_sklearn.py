@@ -102,8 +102,8 @@ def test_digits_as_accurate_as_tuned_logistic_regression(digits):
     assert ours.score(X_test, y_test) >= best.score(X_test / 16, y_test) - 0.01
     assert np.count_nonzero(ours.coef_) < 0.7 * np.count_nonzero(best.coef_)
     assert ours.gap_ < 0.1
-    assert [radius for radius, _ in ours.radius_path_] == [1, 3, 10, 30, 100]
-    assert ours.radius_ == min(ours.radius_path_, key=lambda pair: pair[1])[0] == 30
+    assert [radius for radius, _ in ours.radius_path_] == [1, 2, 5, 10, 20, 50, 100]
+    assert ours.radius_ == min(ours.radius_path_, key=lambda pair: pair[1])[0] == 50
 
 
 @compiled
@@ -116,7 +116,7 @@ def test_embedded_images_as_accurate_as_tuned_logistic_regression():
         warnings.simplefilter("ignore", ConvergenceWarning)
         theirs = LogisticRegression(C=0.1, max_iter=30).fit(X, y)
     assert ours.score(X_test, y_test) >= theirs.score(X_test, y_test) - 0.01
-    assert np.count_nonzero(ours.coef_) < 0.3 * theirs.coef_.size
+    assert np.count_nonzero(ours.coef_) < 0.4 * np.count_nonzero(theirs.coef_)
     assert ours.coef_.dtype == np.float32
 
 
