@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from types import FrameType, TracebackType
 from typing import Any
@@ -10,6 +11,11 @@ from typing import Any
 __all__ = ["Whole"]
 
 _main = threading.main_thread()
+
+# `signal.signal` and `signal.getsignal` make enumerations of what they take and return, which
+# takes longer than all else here; they wrap functions that do not.
+_core = sys.modules.get("_signal", signal)
+_set, _get = _core.signal, _core.getsignal
 
 
 class Whole:
@@ -26,10 +32,10 @@ class Whole:
         self._noted: tuple[int, FrameType | None] | None = None
         if threading.current_thread() is not _main:
             return
-        handler = signal.getsignal(signal.SIGINT)
+        handler = _get(signal.SIGINT)
         if callable(handler):
             self._handler = handler
-            signal.signal(signal.SIGINT, self._note)
+            _set(signal.SIGINT, self._note)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._noted = number, frame
@@ -42,6 +48,6 @@ class Whole:
     ) -> None:
         if self._handler is None:
             return
-        signal.signal(signal.SIGINT, self._handler)
+        _set(signal.SIGINT, self._handler)
         if self._noted is not None:
             self._handler(*self._noted)

@@ -160,6 +160,8 @@ class Dataset:
         ValueError
             If a value is too large for the wanted dtype.
         """
+        if dtype is self._dtype:
+            return self
         wanted = float_dtype(dtype)
         if self._dtype == wanted:
             return self

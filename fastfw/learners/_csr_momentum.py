@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray
 from fastfw._csr import csr_parts
 from fastfw._layout import padded
-from fastfw.learners._engines import FusedMomentum
+from fastfw.learners._engines import FusedMomentum, in_rounds
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.sets import RowL1Ball
 
@@ -54,7 +54,7 @@ class CsrMomentum(FusedMomentum):
         from fastfw.kernels import csr
 
         k = starts.size - 1
-        alpha, beta, gamma, eta = np.array([self.coefficients(t + i) for i in range(k)]).T.copy()
+        alpha, beta, gamma, eta = in_rounds(self.coefficients, t, k)
         losses = np.empty(k)
         limit = float(np.finfo(self.u.dtype).max) / 4.0
         mean = self._problem.reduction == "mean"

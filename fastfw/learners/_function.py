@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray
 from fastfw.custom import FunctionProblem
+from fastfw.learners._engines import in_rounds
 from fastfw.problems import Rows
 from fastfw.sets import L1Ball, RowL1Ball, Simplex
 
@@ -50,7 +51,7 @@ class FusedFunction:
     ) -> tuple[int, npt.NDArray[np.float64]]:
         """Play rounds t, t + 1, ...: how many were done, and losses (one more where it failed)."""
         k = starts.size - 1
-        coefficients = np.array([self._coefficients(t + i) for i in range(k)]).T.copy()
+        coefficients = in_rounds(self._coefficients, t, k)
         losses = np.empty(k)
         try:
             done: int = self._loop(

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray
 from fastfw._layout import padded, padded_zeros, unpadded
-from fastfw.learners._engines import Engine, FusedMomentum, on_row_l1_ball
+from fastfw.learners._engines import Engine, FusedMomentum, in_rounds, on_row_l1_ball
 from fastfw.learners._function import FusedFunction, on_function
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows
@@ -100,7 +100,7 @@ class FusedNetwork:
         from fastfw.kernels import network
 
         k = starts.size - 1
-        alpha, beta, gamma, eta = np.array([self.coefficients(t + i) for i in range(k)]).T.copy()
+        alpha, beta, gamma, eta = in_rounds(self.coefficients, t, k)
         losses = np.empty(k)
         done: int = network.momentum_rounds(
             *rows, starts, self._mean, alpha, beta, gamma, eta, *self._balls, self._activation,
