@@ -15,7 +15,7 @@ and the parts that are done.
 from __future__ import annotations
 
 from ._jit import kernel
-from ._shared import NOT_YET, OVER, claim, edge, peek, publish, rest
+from ._shared import NOT_YET, OVER, claim, edge, next_open, publish, wait_for
 from ._tiles import GROUP
 from .logistic import LONGEST_BLOCK, recursive_gradient
 
@@ -61,17 +61,10 @@ def _take_parts(A, y, rows, starts, t, alpha, beta, u, sums, previous, index, te
 @kernel()
 def help_rounds(A, y, rows, starts, alpha, beta, u, sums, previous, index, team):
     """Take parts of every round that `shared_gradient` opens, until it is over."""
-    seen = NOT_YET
-    turns = 0
-    while True:
-        now = peek(team[2], 0)
-        if now == OVER:
-            return
-        if now == seen:
-            turns = rest(turns)
-        else:
-            seen, turns = now, 0
-            _take_parts(A, y, rows, starts, now - 1, alpha, beta, u, sums, previous, index, team)
+    now = next_open(team[2], NOT_YET)
+    while now != OVER:
+        _take_parts(A, y, rows, starts, now - 1, alpha, beta, u, sums, previous, index, team)
+        now = next_open(team[2], now)
 
 
 @kernel()
@@ -88,9 +81,7 @@ def shared_gradient(
     numbers[MODE], numbers[SCRATCH] = mode, scratch
     publish(words, 0, t + 1)
     parts = _take_parts(A, y, rows, starts, t, alpha, beta, u, sums, previous, index, team)
-    turns = 0
-    while peek(words, 1 + rounds + t) < parts:
-        turns = rest(turns)
+    wait_for(words, 1 + rounds + t, parts)
     losses = numbers[LISTS + others.shape[1] :]
     loss = losses[0]
     g = sums[scratch]
