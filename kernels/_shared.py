@@ -2,8 +2,8 @@
 
 `peek` and `publish` order memory: what a thread wrote before it published a word is seen by those
 who peeked at it. `claim` counts up and no two callers get the same number. `rest` is what a thread
-does while it waits for another, `next_open` how a helper waits for the leader to open something, and
-`wait_for` how the leader waits for the helpers. Plain Python bodies are used when the JIT is
+does while it waits for another, `next_open` how a helper waits for the leader to open something,
+and `wait_for` how the leader waits for the helpers. Plain Python bodies are used when the JIT is
 disabled, where the interpreter's lock makes every one of them whole.
 """
 
