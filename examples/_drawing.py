@@ -37,10 +37,17 @@ def draw(axes: Axes, curves: dict[str, Any], unit: str) -> None:
         axes.spines[side].set_visible(False)
 
 
+def at_least_one(text: str) -> int:
+    """Read a number of rounds."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"a whole number from 1 on is wanted, not {text!r}")
+    return int(text)
+
+
 def main(run: Callable[..., dict[str, Any]], rounds: int, description: str) -> None:
     """Run an example from the command line and print the last regrets."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--rounds", type=at_least_one, default=rounds)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("."), help="folder of the picture")
     given = parser.parse_args()

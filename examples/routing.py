@@ -21,7 +21,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import fastfw as fw
-from examples._drawing import draw, fixed_regret, main
+
+try:
+    from examples._drawing import draw, fixed_regret, main
+except ImportError:  # started as a file
+    from _drawing import draw, fixed_regret, main
 
 SIDE = 5
 

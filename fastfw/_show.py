@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fastfw._checks import shown
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -50,6 +52,11 @@ def data_frame(columns: Mapping[str, npt.ArrayLike], index: npt.ArrayLike, name:
 def axes_of(ax: Axes | None) -> Axes:
     """Return the axes to draw on: those given, or new ones."""
     if ax is not None:
+        if not hasattr(ax, "set_xlabel"):
+            raise TypeError(
+                "ax must be matplotlib axes, such as plt.subplots()[1], or None for new ones, but "
+                f"it is {shown(ax)}"
+            )
         return ax
     pyplot: Any = import_module("matplotlib.pyplot")
     made: Axes = pyplot.subplots()[1]

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, float_dtype, positive_float, positive_int, require, sealed
 from fastfw._checks import seed as checked_seed
+from fastfw._interrupts import Whole
 from fastfw.learners._starts import given_or_usual
 from fastfw.schedules import PowerSchedule
 
@@ -186,7 +187,8 @@ class LinearLearner:
         TypeError, ValueError
             If it is not such an array.
         FloatingPointError
-            If the memory would not be finite. In every case the learner is as before.
+            If the memory would not be finite. In every case the learner is as before. Ctrl-C comes
+            before the change or after it.
         """
         given = np.asarray(direction)
         if given.dtype.kind not in "fiub":
@@ -204,9 +206,10 @@ class LinearLearner:
             raise FloatingPointError(
                 f"round {self.t}: the sum of the directions overflowed; rescale them"
             )
-        self._memory = memory
-        self._turn = self._turn._replace(t=self._turn.t + 1)
-        self._played = None
+        with Whole():
+            self._memory = memory
+            self._turn = self._turn._replace(t=self._turn.t + 1)
+            self._played = None
 
     def __repr__(self) -> str:
         return f"<LinearLearner in round {self.t}: {self._method!r} over {self._set!r}>"

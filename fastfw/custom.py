@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import as_array, batch_parts, locked, real_array
+from fastfw._checks import as_array, batch_parts, locked, real_array, shown
 from fastfw.problems import Rows, all_rows
 from fastfw.sets._base import shape_of
 from fastfw.streams import Batch
@@ -192,10 +192,10 @@ def problem_from_function(
     >>> result.average.round(2)
     array([0.5 , 0.49, 0.01])
     """
-    if not callable(loss_and_gradient):
+    if not callable(loss_and_gradient) or isinstance(loss_and_gradient, type):
         raise TypeError(
             "loss_and_gradient must be a function (x, batch) or (x, X, y) that returns a loss and "
-            f"a gradient, but it is a {type(loss_and_gradient).__name__}"
+            f"a gradient, but it is {shown(loss_and_gradient)}"
         )
     if reduction not in ("mean", "sum"):
         raise ValueError(f"reduction must be 'mean' or 'sum', but it is {reduction!r}")

@@ -161,6 +161,7 @@ def test_a_run_gets_near_the_comparator():
     ("function", "kind", "message"),
     [
         (3, TypeError, "loss_and_gradient must be a function"),
+        (dict, TypeError, "loss_and_gradient must be a function"),
         (lambda x: (0.0, x), TypeError, r"must take \(x, batch\) or \(x, X, y\)"),
         (lambda x, a, b, c: (0.0, x), TypeError, r"its parameters are \(x, a, b, c\)"),
     ],

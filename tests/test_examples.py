@@ -75,3 +75,16 @@ def test_command_line(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "MORGFW: regret" in done.stdout
     assert (tmp_path / "routing.png").exists()
+
+
+def test_command_line_started_as_a_file_refuses_no_rounds(tmp_path):
+    script = Path(__file__).parent.parent / "examples" / "portfolio.py"
+    done = subprocess.run(
+        [sys.executable, script, "--rounds", "0"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 2
+    assert "a whole number from 1 on is wanted, not '0'" in done.stderr

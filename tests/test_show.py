@@ -102,6 +102,12 @@ def test_pictures(results):
     assert results["FitResult"].plot(axes()).get_xlabel() == "iteration"
 
 
+@pytest.mark.parametrize("kind", ["RunResult", "FitResult", "RegretCurve"])
+def test_what_is_no_axes_is_refused(results, kind):
+    with pytest.raises(TypeError, match=r"ax must be matplotlib axes.*'losses\.png'"):
+        results[kind].plot("losses.png")
+
+
 def test_new_axes_where_none_are_given(results):
     from matplotlib import pyplot
 
