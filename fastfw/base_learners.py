@@ -25,6 +25,7 @@ from fastfw._checks import seed as checked_seed
 from fastfw._interrupts import Whole
 from fastfw.learners._starts import given_or_usual
 from fastfw.schedules import PowerSchedule
+from fastfw.sets._answers import diameter_of, projected, vertex_for
 
 __all__ = ["FTPL", "OGD", "RFTL", "BaseLearner", "LinearLearner", "Turn"]
 
@@ -307,7 +308,7 @@ class FTPL(BaseLearner):
         """Vertex for the perturbed sum, as the set gives it; noise is added in float64."""
         drawn = self._draw(memory.shape, turn.t if self.fresh else turn.first, turn.k, turn.seed)
         drawn += self.rate(turn.rounds) * memory.astype(np.float64)
-        return set.lmo(drawn)
+        return vertex_for(set.lmo(drawn), drawn)
 
     def remember(
         self, set: Any, memory: FloatArray, direction: FloatArray, turn: Turn
@@ -331,18 +332,20 @@ class _Projecting(BaseLearner):
         object.__setattr__(self, "gradient_bound", bound)
 
     def check(self, set: Any) -> None:
-        """Raise TypeError if the set has no projection."""
+        """Raise TypeError if the set has no projection, or no diameter that the step needs."""
         super().check(set)
         if not hasattr(set, "project"):
             raise TypeError(
                 f"{type(self).__name__} needs a set with project(x), which a "
                 f"{type(set).__name__} has not; FTPL does without"
             )
+        if self.step is None:
+            diameter_of(set)
 
     def _gamma(self, set: Any, i: int, horizon: int) -> float:
         """Step i = 1, 2, ...; without a schedule D / (G √horizon)."""
         if self.step is None:
-            return float(set.diameter) / (self.gradient_bound * math.sqrt(horizon))
+            return diameter_of(set) / (self.gradient_bound * math.sqrt(horizon))
         if callable(self.step):
             return positive_float(self.step(i), f"step in round {i}")
         return self.step
@@ -398,7 +401,7 @@ class OGD(_Projecting):
         """Step against the direction and project."""
         i = turn.t - turn.first + 1
         moved = memory - self._gamma(set, i, i) * direction
-        return np.asarray(set.project(moved), dtype=memory.dtype)
+        return projected(set, moved, memory.dtype)
 
 
 @dataclass(frozen=True)
@@ -450,7 +453,7 @@ class RFTL(_Projecting):
         seen = turn.t - turn.first
         gamma = self._gamma(set, seen, turn.rounds) if seen else 0.0
         # 0 - ..., so that zeros stay +0
-        return np.asarray(set.project(0.0 - gamma * memory), dtype=memory.dtype)
+        return projected(set, 0.0 - gamma * memory, memory.dtype)
 
     def remember(
         self, set: Any, memory: FloatArray, direction: FloatArray, turn: Turn

@@ -15,7 +15,7 @@ from fastfw.problems import Rows, all_rows
 from fastfw.sets._base import shape_of
 from fastfw.streams import Batch
 
-__all__ = ["FunctionProblem", "problem_from_function"]
+__all__ = ["FunctionProblem", "problem_from_function", "what_is_not_finite"]
 
 
 class FunctionProblem:
@@ -27,7 +27,7 @@ class FunctionProblem:
         self._function = loss_and_gradient
         self._shape = shape
         self._reduction = reduction
-        self._pairs = _takes_pairs(loss_and_gradient)
+        self._pairs, self._either = _takes_pairs(loss_and_gradient)
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -59,7 +59,7 @@ class FunctionProblem:
         if isinstance(batch, Batch):
             data = batch.data if dtype is None else batch.data.astype(dtype)
             return Rows(_plain(data.X, dtype), data.y, batch.rows)
-        X, y = batch_parts(batch) if self._pairs else (batch, None)
+        X, y = batch_parts(batch) if self._pairs else (self._one_array(batch), None)
         A = _plain(X, dtype)
         b = np.zeros(len(A), np.intp) if y is None else _plain(y, dtype)
         if len(A) == 0 or len(A) != len(b):
@@ -94,7 +94,11 @@ class FunctionProblem:
         try:
             found = self._function(*map(locked, (np.asarray(x), *parts)))
         except Exception as error:
-            self.raise_short(error)
+            hint = self._hint if self._either and _is_pair(batch) else ""
+            self.raise_short(error, hint)
+            if hint and isinstance(error, TypeError | ValueError):
+                kind = ValueError if isinstance(error, ValueError) else TypeError
+                raise kind(str(error).rstrip(".") + hint) from error
             raise
         if not isinstance(found, tuple | list) or len(found) != 2:
             raise TypeError(
@@ -112,7 +116,7 @@ class FunctionProblem:
             )
         return float(loss), real_array(gradient, f"the gradient that {self._name} returns")
 
-    def raise_short(self, error: Exception) -> None:
+    def raise_short(self, error: Exception, hint: str = "") -> None:
         """Raise what Numba says of the function in one line, if the error is of Numba's making."""
         if not self.compiled:
             return
@@ -121,7 +125,7 @@ class FunctionProblem:
         if isinstance(error, NumbaError):
             raise TypeError(
                 f"Numba cannot compile {self._name} for these arguments: {_gist(error)}; it says "
-                f"more where you call {self._name} yourself"
+                f"more where you call {self._name} yourself{hint}"
             ) from None
 
     def loss(self, x: npt.ArrayLike, batch: object) -> float:
@@ -131,6 +135,29 @@ class FunctionProblem:
     def gradient(self, x: npt.ArrayLike, batch: object) -> npt.NDArray[Any]:
         """Return the gradient at x on a batch."""
         return self.loss_and_gradient(x, batch)[1]
+
+    def _one_array(self, batch: Any) -> npt.NDArray[Any]:
+        """Return a batch of compiled rounds of a function (x, batch), one array."""
+        parts = isinstance(batch, tuple) and any(isinstance(part, np.ndarray) for part in batch)
+        try:
+            array = np.asarray(None if parts else batch)
+        except (TypeError, ValueError):  # rows of different lengths
+            array = np.asarray(None)
+        if not array.dtype.hasobject:
+            return array
+        raise TypeError(
+            f"{self._name} takes (x, batch), so batches of compiled rounds must be single arrays "
+            f"with a row for each sample, but one is {_kind(batch)}; for pairs (X, y) "
+            f'write it as {self._name}(x, X, y), without defaults, or use engine="steps"'
+        )
+
+    @property
+    def _hint(self) -> str:
+        return (
+            f"; as its further parameters have defaults, {self._name} takes (x, batch), and it was "
+            f"given the pair (X, y) as its batch: write it as {self._name}(x, X, y), without a "
+            "default for y"
+        )
 
     @property
     def _name(self) -> str:
@@ -202,6 +229,19 @@ def problem_from_function(
     return FunctionProblem(loss_and_gradient, shape_of(shape), reduction)
 
 
+def what_is_not_finite(problem: Any, loss: float, advice: str = "") -> str:
+    """Say what is not finite in a round, the loss or else the estimate, with advice.
+
+    The advice is for problems of this package; a function that returned it is named instead.
+    """
+    own = isinstance(problem, FunctionProblem)
+    if not np.isfinite(loss):
+        return f"{problem._name} returned the loss {loss}" if own else f"the loss is {loss}{advice}"
+    if own:
+        return f"the estimate made of the gradients that {problem._name} returned is not finite"
+    return f"the gradient estimate overflowed{advice}"
+
+
 def _plain(array: Any, dtype: npt.DTypeLike | None) -> Any:
     """Return an array of one dimension or more as kernels take it: C-contiguous, read-only."""
     given = np.asarray(array)
@@ -238,18 +278,33 @@ def _gist(error: Exception) -> str:
     return gist + (f" (line {where[-1][1]} of {where[-1][0]})" if where else "")
 
 
-def _takes_pairs(function: Callable[..., Any]) -> bool:
-    """Whether a function takes (x, X, y) rather than (x, batch)."""
+def _is_pair(batch: object) -> bool:
+    """Whether a batch has features and labels."""
+    try:
+        batch_parts(batch)
+    except TypeError:
+        return False
+    return True
+
+
+def _takes_pairs(function: Callable[..., Any]) -> tuple[bool, bool]:
+    """Whether a function takes (x, X, y) rather than (x, batch), and whether it takes either."""
     try:
         signature = inspect.signature(getattr(function, "py_func", function))
     except (TypeError, ValueError):
-        return False  # of built-in functions nothing is known
-    for given, pairs in (((None,) * 2, False), ((None,) * 3, True)):
-        try:
-            signature.bind(*given)
-        except TypeError:
-            continue
-        return pairs
-    raise TypeError(
-        f"loss_and_gradient must take (x, batch) or (x, X, y), but its parameters are {signature}"
-    )
+        return False, False  # of built-in functions nothing is known
+    two, three = (_binds(signature, n) for n in (2, 3))
+    if not two and not three:
+        raise TypeError(
+            "loss_and_gradient must take (x, batch) or (x, X, y), but its parameters are "
+            f"{signature}"
+        )
+    return not two, two and three
+
+
+def _binds(signature: inspect.Signature, n: int) -> bool:
+    try:
+        signature.bind(*(None,) * n)
+    except TypeError:
+        return False
+    return True

@@ -28,8 +28,10 @@ from fastfw import _solver
 from fastfw._checks import batch_parts, locked, positive_float, positive_int, require
 from fastfw._show import axes_of, data_frame, html_table, short
 from fastfw._solver import Limits, Outcome, Point
+from fastfw.custom import FunctionProblem, what_is_not_finite
 from fastfw.problems import SoftmaxRegression
 from fastfw.sets import RowL1Ball
+from fastfw.sets._answers import answer, dense_vertex, projected, start_of
 from fastfw.streams import Batch, Dataset, IndexedStream
 
 if TYPE_CHECKING:
@@ -203,11 +205,11 @@ def best_fixed_decision(
             if isinstance(set, RowL1Ball):
                 outcome = _solve_faces(problem, set, data, pool, tol, limits)
             else:
-                outcome = _solve(_chunked(problem, data, pool), set, _start(set), tol, limits)
+                outcome = _solve(problem, _chunked(problem, data, pool), set, tol, limits)
     else:
         batch = (X, y) if y is not None else _as_pair(X)
         n_samples = _n_rows(batch)
-        outcome = _solve(_whole(problem, batch), set, _start(set), tol, limits)
+        outcome = _solve(problem, _whole(problem, batch), set, tol, limits)
     point = outcome.point
     if outcome.reason != "converged":
         _warn(outcome, tol, limits, time_limit)
@@ -271,28 +273,31 @@ def _solve_faces(
 
 
 def _solve(
-    objective: _solver.Objective, set: Any, start: Array, tol: float, limits: Limits
+    problem: Any, objective: _solver.Objective, set: Any, tol: float, limits: Limits
 ) -> Outcome:
     """Projected quasi-Newton, or simplicial decomposition where there is no projection."""
 
     def lmo(direction: Array) -> Array:
-        return np.asarray(set.lmo(locked(direction)), dtype=float)
+        return dense_vertex(set, direction)
+
+    def project(x: Array) -> Array:
+        return projected(set, x).astype(float, copy=False)
 
     def evaluate(x: Array) -> Point:
         value, gradient = objective(x)
         return Point(x, value, gradient, float(np.vdot(gradient, x - lmo(gradient))))
 
-    point = _finite(evaluate(start))
+    start = start_of(set)
+    value, gradient = objective(start)
+    finite = bool(np.isfinite(value) and np.isfinite(gradient).all())
+    if not finite and isinstance(problem, FunctionProblem):
+        raise FloatingPointError(f"at the start, {what_is_not_finite(problem, value)}")
+    gap = float(np.vdot(gradient, start - lmo(gradient))) if finite else np.nan
+    point = _finite(Point(start, value, gradient, gap))
     limits = _relative(limits, tol, point)
     if hasattr(set, "project"):
-        return _solver.descend(evaluate, _solver.QuasiNewton(set.project), point, limits)
+        return _solver.descend(evaluate, _solver.QuasiNewton(project), point, limits)
     return _solver.decompose(objective, lmo, start, limits)
-
-
-def _start(set: Any) -> Array:
-    if hasattr(set, "start"):
-        return np.array(set.start(), dtype=float)
-    return np.array(set.lmo(np.zeros(tuple(set.shape))), dtype=float)
 
 
 def _one_blas_thread() -> AbstractContextManager[Any]:
@@ -397,10 +402,13 @@ def _whole(problem: Any, batch: Any) -> _solver.Objective:
 
     def objective(x: Array) -> tuple[float, Array]:
         if hasattr(problem, "loss_and_gradient"):
+            name = "problem.loss_and_gradient"
             value, gradient = problem.loss_and_gradient(locked(x), given)
         else:
+            name = "problem.gradient"
             value, gradient = problem.loss(locked(x), given), problem.gradient(locked(x), given)
-        return float(value), np.array(gradient, dtype=float)  # a copy: problems may reuse theirs
+        # a copy: problems may reuse theirs
+        return float(value), answer(gradient, x.shape, name, np.float64, finite=False)
 
     return objective
 

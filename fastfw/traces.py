@@ -11,6 +11,7 @@ import numpy.typing as npt
 from fastfw._checks import locked, positive_int, require
 from fastfw._show import axes_of, data_frame, short
 from fastfw.problems import Classification
+from fastfw.sets._answers import dense_vertex
 from fastfw.streams import Dataset
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def frank_wolfe_gap(problem: Any, set: Any, x: npt.ArrayLike, batch: Any) -> flo
     require(problem, "problem", ("shape", "loss", "gradient"))
     require(set, "set", ("shape", "lmo"))
     gradient = np.asarray(problem.gradient(locked(x), locked(batch)), np.float64)
-    v = np.asarray(set.lmo(gradient))
+    v = dense_vertex(set, gradient)
     return float((gradient * (np.asarray(x, np.float64) - v)).sum())
 
 

@@ -191,7 +191,11 @@ def returns_loss_alone(x, batch):
             r"returns_loss_alone must return a pair \(loss, gradient\)",
         ),
         (lambda x, batch: (1.0, x[:2]), ValueError, r"gradient of shape \(3,\), but .* \(2,\)"),
-        (lambda x, batch: (np.nan, x), FloatingPointError, "round 1: the loss is nan"),
+        (
+            lambda x, batch: (np.nan, x),
+            FloatingPointError,
+            "round 1: <lambda> returned the loss nan",
+        ),
         (lambda x, batch: (1.0, x + np.inf), FloatingPointError, "estimate is not finite"),
         (lambda x, X, y: (1.0, x), TypeError, r"batch must be a pair \(X, y\)"),
     ],
@@ -567,3 +571,87 @@ def test_compiled_functions_may_return_integers_and_raise():
     with pytest.raises(ZeroDivisionError, match="by hand"):
         learner.observe(batch)
     assert learner.t == 1
+
+
+def takes_a_batch(x, batch):
+    X, y = batch
+    return squares(x, X, y)
+
+
+def has_a_default(x, X, y=None):
+    residual = X @ x - y
+    return 0.5 * residual @ residual / len(y), X.T @ residual / len(y)
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.parametrize("function", [takes_a_batch, has_a_default])
+@pytest.mark.parametrize(
+    "batch",
+    [
+        (np.ones((5, 4)), np.ones(5)),
+        (np.ones((4, 4)), np.ones((4, 4))),
+        [np.ones((5, 4)), np.ones(5)],
+        fw.Dataset(np.ones((2, 4)), [0, 1]),
+        None,
+    ],
+)
+def test_compiled_functions_of_a_batch_take_single_arrays(function, batch):
+    learner = fw.ORGFW(fw.problem_from_function(numba.njit(function), 4), fw.L1Ball(4, 1.0))
+    name = function.__name__
+    wanted = rf"{name} takes \(x, batch\), so .* single arrays .* {name}\(x, X, y\), without def"
+    with pytest.raises(TypeError, match=wanted):
+        learner.observe(batch)
+    assert learner.t == 1
+    assert learner.engine == "fused"
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_default_that_keeps_a_pair_whole_is_named(compiled):
+    """It could take three, two are enough, and it fails."""
+    function = numba.njit(has_a_default) if compiled else has_a_default
+    problem = fw.problem_from_function(function, 4)
+    learner = fw.ORGFW(problem, fw.L1Ball(4, 1.0), engine="steps")
+    X, y = regression()
+    for act in (
+        lambda: learner.run([(X, y)]),
+        lambda: learner.observe([X, y]),
+        lambda: fw.best_fixed_decision(problem, fw.L1Ball(4, 1.0), X, y),
+    ):
+        said = r"\w; as its .* pair .* has_a_default\(x, X, y\), without a default for y$"
+        with pytest.raises((TypeError, ValueError), match=said) as error:
+            act()
+        assert "\n" not in str(error.value)
+    assert learner.t == 1
+
+
+@pytest.mark.parametrize("engine", ["fused", "steps"])
+@pytest.mark.parametrize("loss", [np.nan, np.inf])
+def test_a_loss_that_is_not_finite_is_put_down_to_the_function(engine, loss):
+    @numba.njit
+    def guess(x, X, y):
+        return loss, x
+
+    problem, ball = fw.problem_from_function(guess, 3), fw.L1Ball(3, 1.0)
+    X, y = np.ones((2, 3)), np.zeros(2)
+    said = f"guess returned the loss {loss}"
+    learner = fw.ORGFW(problem, ball, engine=engine)
+    with pytest.raises(FloatingPointError, match=f"^round 1: {said}$"):
+        learner.run([(X, y)])
+    assert learner.t == 1
+    with pytest.raises(FloatingPointError, match=f"^iteration 1: {said}\\."):
+        fw.SVRF(problem, ball, engine=engine).fit(X, y, iterations=2)
+    with pytest.raises(FloatingPointError, match=f"^at the start, {said}$"):
+        fw.best_fixed_decision(problem, ball, X, y)
+
+
+def test_a_gradient_that_is_not_finite_is_put_down_to_the_function():
+    @numba.njit
+    def guess(x, X, y):
+        return 1.0, np.full_like(x, np.nan)
+
+    problem, ball = fw.problem_from_function(guess, 3), fw.L1Ball(3, 1.0)
+    X, y = np.ones((2, 3)), np.zeros(2)
+    with pytest.raises(FloatingPointError, match=r"^round 1: .*gradient"):
+        fw.ORGFW(problem, ball).observe((X, y))
+    with pytest.raises(FloatingPointError, match="gradients that guess returned is not finite"):
+        fw.best_fixed_decision(problem, ball, X, y)

@@ -300,3 +300,150 @@ def test_starts_that_are_no_vertices_are_refused(tmp_path):
             np.savez(file, **{**arrays, "state.warm": spoilt})
         with pytest.raises(ValueError, match="warm"):
             fw.ORGFW.load(tmp_path / "spoilt", problem=Quadratic(own.shape))
+
+
+NO_POINTS = {
+    "NaN": (np.array([0.0, np.nan, 0.0]), ValueError, r"one with nan at \[1\]"),
+    "infinity": ([0.0, 0.0, -np.inf], ValueError, r"one with -inf at \[2\]"),
+    "short": (np.zeros(2), ValueError, r"one of shape \(2,\)"),
+    "column": (np.zeros((3, 1)), ValueError, r"one of shape \(3, 1\)"),
+    "number": (1.0, ValueError, r"one of shape \(\)"),
+    "None": (None, TypeError, "None; does it lack a return"),
+    "None inside": ([0.0, None, 1.0], TypeError, "one of dtype object"),
+    "complex": (np.ones(3) * 1j, TypeError, "one of dtype complex128"),
+    "text": ("abc", TypeError, "a str"),
+    "ragged": ([[1.0], [1.0, 2.0], 3.0], TypeError, "a ragged list"),
+    "masked": (np.ma.masked_array(np.zeros(3), [True, False, False]), TypeError, "MaskedArray"),
+    "NaN in a vertex": (
+        fw.DenseVertex(np.array([0.0, np.nan, 0.0])),
+        ValueError,
+        r"one with nan at \[1\]",
+    ),
+}
+no_points = pytest.mark.parametrize("wrong", NO_POINTS)
+
+
+class Cube:
+    """The unit cube, whose oracle gives something else from a call on, if at all."""
+
+    shape, diameter = (3,), 3**0.5
+
+    def __init__(self, wrong=None, after=0):
+        self.calls, self.wrong, self.after = 0, wrong, after
+
+    def lmo(self, direction):
+        self.calls += 1
+        if self.wrong is not None and self.calls > self.after:
+            return NO_POINTS[self.wrong][0]
+        return (np.asarray(direction) < 0).astype(float)
+
+
+class OtherCube(Cube):
+    """A cube with one more method, which gives something else."""
+
+    def __init__(self, method, wrong):
+        super().__init__()
+        setattr(self, method, lambda *arguments: NO_POINTS[wrong][0])
+
+
+def refused(wrong, oracle):
+    """What is expected where an oracle gave a wrong thing."""
+    _, kind, gave = NO_POINTS[wrong]
+    wanted = rf"set\.{oracle} must give an array of shape \(3,\) of finite real numbers"
+    return pytest.raises(
+        kind, match=rf"{wanted}, but it gave {gave}|{wanted}, but it gave a {gave}"
+    )
+
+
+@no_points
+@each
+def test_what_an_oracle_gives_is_checked_and_the_learner_stays_as_it_was(method, wrong):
+    own = Cube()
+    learner = LEARNERS[method](Pairs(own.shape), own)
+    batch = (batches(own.shape, 1)[0], np.zeros(3, int))
+    learner.observe(batch)
+    before = learner.play().copy()
+    for act in (learner.observe, lambda batch: learner.run([batch])):
+        own.wrong, own.after = wrong, own.calls
+        with refused(wrong, "lmo"):
+            act(batch)
+        assert learner.t == 2
+        assert np.array_equal(learner.play(), before)
+    own.wrong = None
+    learner.observe(batch)
+
+
+@no_points
+def test_what_an_oracle_gives_is_checked_before_the_first_round_and_elsewhere(wrong):
+    problem = Pairs((3,))
+    batch = (batches((3,), 1)[0], np.zeros(3, int))
+    for init in (None, "vertex", "random", "zeros"):
+        with refused(wrong, "lmo"):
+            fw.ORGFW(problem, Cube(wrong), init=init)
+    for own in (Cube(wrong), Cube(wrong, after=1), Cube(wrong, after=3)):
+        with refused(wrong, "lmo"):
+            fw.best_fixed_decision(problem, own, *batch, tol=1e-12)
+    with refused(wrong, "lmo"):
+        fw.frank_wolfe_gap(problem, Cube(wrong), np.zeros(3), batch)
+    with refused(wrong, "lmo") as error:
+        fw.ProductSet({"a": Cube(wrong)}).lmo(np.ones(3))
+    assert str(error.value).startswith("block 'a': ")
+
+
+@no_points
+def test_starts_projections_and_random_points_of_ones_own_are_checked(wrong):
+    problem = Pairs((3,))
+    batch = (batches((3,), 1)[0], np.zeros(3, int))
+    with refused(wrong, "start"):
+        fw.ORGFW(problem, OtherCube("start", wrong))
+    with refused(wrong, "start"):
+        fw.best_fixed_decision(problem, OtherCube("start", wrong), *batch)
+    with refused(wrong, "random_point"):
+        fw.ORGFW(problem, OtherCube("random_point", wrong), init="random")
+    own = OtherCube("project", wrong)
+    with refused(wrong, "project"):
+        fw.best_fixed_decision(problem, own, *batch)
+    learner = fw.MORGFW(problem, own, rounds=5, inner_steps=2, base=fw.OGD(0.1))
+    with refused(wrong, "project"):
+        learner.observe(batch)
+    assert learner.t == 1
+    with refused(wrong, "project"):
+        fw.MORGFW(problem, own, rounds=5, inner_steps=2, base=fw.RFTL(0.1)).play()
+
+
+@pytest.mark.parametrize(
+    ("diameter", "kind"),
+    [(-1.0, ValueError), (np.nan, ValueError), (np.inf, ValueError), ("a", TypeError)],
+)
+def test_diameters_that_are_none_are_refused_where_they_are_used(diameter, kind):
+    own = OtherCube("project", "NaN")
+    own.diameter = diameter
+    problem = Pairs((3,))
+    batch = (batches((3,), 1)[0], np.zeros(3, int))
+    said = r"set\.diameter must be a finite number >= 0, but it is"
+    for base in (fw.OGD(), fw.RFTL()):
+        with pytest.raises(kind, match=said):
+            fw.MORGFW(problem, own, rounds=5, base=base)
+    learner = fw.RegularizedOFW(problem, own, rounds=5)
+    with pytest.raises(kind, match=said):
+        learner.observe(batch)
+    assert learner.t == 1
+    with pytest.raises(kind, match=f"block 'b': {said}"):
+        _ = fw.ProductSet({"a": fw.Simplex(2), "b": own}).diameter
+    fw.ORGFW(problem, own).observe(batch)  # needs none
+
+
+def test_an_oracle_is_not_blamed_for_what_it_was_asked():
+    class Overflows(Pairs):
+        def gradient(self, x, batch):
+            return np.full(3, np.nan)
+
+    class Follows(Cube):
+        def lmo(self, direction):
+            return np.asarray(direction) * 1.0
+
+    problem = Overflows((3,))
+    with pytest.raises(FloatingPointError, match="the loss at the start"):
+        fw.best_fixed_decision(problem, Follows(), np.ones((2, 3)), np.zeros(2, int))
+    with pytest.raises(FloatingPointError, match="the loss at the start"):
+        fw.best_fixed_decision(problem, fw.Simplex(3), np.ones((2, 3)), np.zeros(2, int))

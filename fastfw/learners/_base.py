@@ -26,6 +26,7 @@ from fastfw._checks import seed as checked_seed
 from fastfw._csr import is_sparse
 from fastfw._interrupts import Whole
 from fastfw._threads import number_of_threads
+from fastfw.custom import what_is_not_finite
 from fastfw.learners import _files
 from fastfw.learners._engines import Engine, FusedMomentum, StepsEngine
 from fastfw.learners._results import Round, RunResult
@@ -401,7 +402,7 @@ class OnlineLearner(ABC):
         """Return the engine of oracle calls; it takes over where the first batch is sparse."""
         if self._engine is None:
             start = np.array(self._start, dtype=dtype, order="C")
-            return StepsEngine(self._round, self._first_state(start))
+            return StepsEngine(self._round, self._first_state(start), self._problem)
         if not isinstance(self._engine, StepsEngine):
             raise TypeError(
                 f"X is a sparse matrix, for which {type(self).__name__} has no compiled rounds, "
@@ -425,7 +426,10 @@ class OnlineLearner(ABC):
             self._commit(engine, dtype, done)
         if done < losses.size:
             self._problem.rows(batch, dtype)  # names NaN or infinity in the features
-            _raise_not_finite(self._t, losses[done], dtype)
+            wider = ", or use dtype=float64" if dtype == np.float32 else ""
+            advice = f"; rescale the features{wider}"
+            what = what_is_not_finite(self._problem, losses[done], advice)
+            raise FloatingPointError(f"round {self._t}: {what}")
         return losses
 
 
@@ -434,9 +438,3 @@ def _has_sparse_features(batch: Any) -> bool:
     if isinstance(batch, Batch | Dataset):
         return (batch.data if isinstance(batch, Batch) else batch).is_sparse
     return is_sparse(batch_parts(batch)[0])
-
-
-def _raise_not_finite(t: int, loss: float, dtype: np.dtype[Any]) -> None:
-    what = f"the loss is {loss}" if not np.isfinite(loss) else "the gradient estimate overflowed"
-    wider = ", or use dtype=float64" if dtype == np.float32 else ""
-    raise FloatingPointError(f"round {t}: {what}; rescale the features{wider}")

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray
 from fastfw._csr import is_sparse
 from fastfw._layout import padded, padded_zeros, unpadded
+from fastfw.custom import what_is_not_finite
 from fastfw.learners._threaded import shared_rounds
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.sets import RowL1Ball
@@ -50,8 +51,9 @@ class StepsEngine:
         self,
         step: Callable[[int, Any, dict[str, Any]], tuple[float, dict[str, Any]]],
         state: dict[str, Any],
+        problem: Any = None,
     ) -> None:
-        self._step = step
+        self._step, self._problem = step, problem
         self.state = state
         self._total: FloatArray = np.zeros_like(state["x"])
 
@@ -62,7 +64,7 @@ class StepsEngine:
             loss, changes = self._step(t, batch, given)
         loss = float(loss)
         if not np.isfinite(loss):
-            raise FloatingPointError(f"round {t}: the loss is {loss}")
+            raise FloatingPointError(f"round {t}: {what_is_not_finite(self._problem, loss)}")
         x = np.array(changes["x"], self._total.dtype)
         x.flags.writeable = False
         self._total += self.state["x"]

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray, IndexArray, float_dtype, positive_int, require, sealed
 from fastfw._checks import seed as checked_seed
 from fastfw.base_learners import seed_bits
+from fastfw.custom import what_is_not_finite
 from fastfw.learners import _files
 from fastfw.learners._momentum import can_fuse
 from fastfw.learners._offline_steps import OfflineSteps
@@ -299,7 +300,9 @@ class OfflineLearner(ABC):
             spent = time.perf_counter() - begun
             losses[part.start : part.start + len(found)] = found
             if done < part.stop - part.start:
-                _raise_not_finite(t + done, found[-1])
+                advice = "; rescale the features, or use dtype=float64"
+                what = what_is_not_finite(self.problem, found[-1], advice)
+                raise FloatingPointError(f"iteration {t + done}: {what}. The learner is as before")
             seconds[part] = elapsed + spent * np.cumsum(sizes[part]) / sizes[part].sum()
             elapsed += spent
             t = first + part.stop
@@ -365,11 +368,3 @@ class OfflineLearner(ABC):
         return (
             f"<{type(self).__name__} of {self.problem!r} over {self.set!r}, engine {self.engine}>"
         )
-
-
-def _raise_not_finite(t: int, loss: float) -> None:
-    what = f"the loss is {loss}" if not np.isfinite(loss) else "the gradient estimate overflowed"
-    raise FloatingPointError(
-        f"iteration {t}: {what}; rescale the features, or use dtype=float64. "
-        "The learner is as before"
-    )

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from fastfw._checks import locked
 from fastfw.sets import DenseVertex, Vertex
+from fastfw.sets._answers import answer, vertex_for
 from fastfw.sets._vertex import code_of
 
 __all__ = ["decode", "encode", "evaluate", "loss_at", "slope", "toward", "vertex"]
@@ -22,7 +23,8 @@ def evaluate(problem: Any, x: npt.NDArray[Any], batch: Any) -> tuple[float, npt.
     """Loss and gradient at x, from one call where the problem has one for both."""
     if hasattr(problem, "loss_and_gradient"):
         loss, gradient = problem.loss_and_gradient(locked(x), locked(batch))
-        return float(loss), _own(gradient, x.shape, "problem.loss_and_gradient")
+        name = "problem.loss_and_gradient"
+        return float(loss), answer(gradient, x.shape, name, finite=False)
     return loss_at(problem, x, batch), slope(problem, x, batch)
 
 
@@ -33,7 +35,9 @@ def loss_at(problem: Any, x: npt.NDArray[Any], batch: Any) -> float:
 
 def slope(problem: Any, x: npt.NDArray[Any], batch: Any) -> npt.NDArray[Any]:
     """Gradient at x."""
-    return _own(problem.gradient(locked(x), locked(batch)), x.shape, "problem.gradient")
+    found = problem.gradient(locked(x), locked(batch))
+    # the estimates made of it are looked at
+    return answer(found, x.shape, "problem.gradient", finite=False)
 
 
 def vertex(
@@ -47,13 +51,10 @@ def vertex(
         raise FloatingPointError(f"round {t}: the gradient estimate is not finite")
     if state is not None and getattr(set, "warm_starts", False):
         start = decode(set, state["warm"], direction.dtype) if "warm" in state else None
-        found = set.lmo(locked(direction), start)
-        state["warm"] = found.code
-    else:
-        found = set.lmo(locked(direction))
-    if isinstance(found, Vertex) and found.shape == direction.shape:
+        found = vertex_for(set.lmo(locked(direction), start), direction)
+        state["warm"] = found.code  # type: ignore[union-attr]
         return found
-    return _own(found, direction.shape, "set.lmo")
+    return vertex_for(set.lmo(locked(direction)), direction)
 
 
 def toward(x: npt.NDArray[Any], v: Vertex | npt.NDArray[Any], eta: float) -> npt.NDArray[Any]:
@@ -73,12 +74,3 @@ def decode(set: Any, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> Vertex:
         found: Vertex = set.decode(code, dtype)
         return found
     return DenseVertex(code.astype(dtype).reshape(tuple(set.shape)))
-
-
-def _own(answer: Any, shape: tuple[int, ...], oracle: str) -> npt.NDArray[Any]:
-    array = np.array(answer)
-    if array.shape != shape:
-        raise ValueError(
-            f"{oracle} must give an array of shape {shape}, but it gave one of shape {array.shape}"
-        )
-    return array

@@ -16,6 +16,7 @@ from fastfw.learners._lazy import Arrays, LazyEngine
 from fastfw.learners._momentum import balls
 from fastfw.learners._threaded import shared_rounds
 from fastfw.problems import Rows, SoftmaxRegression
+from fastfw.sets._answers import diameter_of
 
 __all__ = ["FusedRegularised", "theory_constant"]
 
@@ -26,7 +27,7 @@ def theory_constant(problem: Any, set: Any, batch: Any, gradient: npt.NDArray[An
         bound = _gradient_bound(problem, problem.rows(batch))
     else:
         bound = float(np.linalg.norm(gradient))
-    return _constant(float(set.diameter), bound)
+    return _constant(diameter_of(set), bound)
 
 
 def _constant(diameter: float, bound: float) -> float:
@@ -121,7 +122,7 @@ class FusedRegularised(LazyEngine):
             bound = _gradient_bound(self._problem, first)
         else:
             bound = float(np.linalg.norm(self._problem.of_rows(self._start, first)[1]))
-        return _constant(float(self._set.diameter), bound)
+        return _constant(diameter_of(self._set), bound)
 
     def arrays(self) -> Arrays:
         """All of the state; of the two sums of gradients, the one that is not scratch."""

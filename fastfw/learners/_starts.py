@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, real_array, sealed
 from fastfw.sets import point_inside, random_vertex
+from fastfw.sets._answers import dense_vertex, start_of
 
 __all__ = ["INITS", "first_point", "given_or_usual"]
 
@@ -58,11 +59,9 @@ def given_or_usual(set: Any, start: npt.ArrayLike | None) -> FloatArray:
 
 def _usual(set: Any) -> FloatArray:
     shape = tuple(set.shape)
-    if hasattr(set, "start"):
-        return np.array(set.start(), np.float64)
-    if _may_contain_zero(set, shape):
+    if not hasattr(set, "start") and _may_contain_zero(set, shape):
         return np.zeros(shape)
-    return np.array(set.lmo(np.zeros(shape)), np.float64)
+    return start_of(set)
 
 
 def _given(set: Any, start: npt.ArrayLike) -> FloatArray:
@@ -87,7 +86,7 @@ def _may_contain_zero(set: Any, shape: tuple[int, ...]) -> bool:
     rng = np.random.default_rng(0)
     directions = [np.ones(shape), *(rng.standard_normal(shape) for _ in range(4))]
     return all(
-        np.vdot(sign * g, np.asarray(set.lmo(sign * g))) <= 0.0
+        np.vdot(sign * g, dense_vertex(set, sign * g)) <= 0.0
         for g in directions
         for sign in (1.0, -1.0)
     )

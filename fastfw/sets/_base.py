@@ -17,6 +17,7 @@ from fastfw._checks import (
     positive_int,
     real_array,
 )
+from fastfw.sets._answers import answer, dense_vertex
 from fastfw.sets._vertex import DenseVertex, Vertex
 
 __all__ = ["ConvexSet", "point_inside", "radius_of", "random_vertex", "scaled", "shape_of"]
@@ -27,13 +28,14 @@ _VERTICES = 32
 
 def random_vertex(set: Any, rng: np.random.Generator) -> FloatArray:
     """Return the vertex of a Gaussian direction, dense."""
-    return np.array(set.lmo(rng.standard_normal(tuple(set.shape))), np.float64)
+    return dense_vertex(set, rng.standard_normal(tuple(set.shape)))
 
 
 def point_inside(set: Any, rng: np.random.Generator) -> FloatArray:
     """Return the set's ``random_point``, or where it has none the mean of random vertices."""
     if hasattr(set, "random_point"):
-        return np.array(set.random_point(rng), np.float64)
+        found = set.random_point(rng)
+        return answer(found, tuple(set.shape), "set.random_point", np.float64)
     mean: FloatArray = np.mean([random_vertex(set, rng) for _ in range(_VERTICES)], axis=0)
     return mean
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, float_dtype, require
+from fastfw.sets._answers import diameter_of, projected, start_of, vertex_for
 from fastfw.sets._base import ConvexSet, point_inside
 from fastfw.sets._vertex import DenseVertex, Vertex, code_of
 
@@ -156,7 +157,11 @@ class ProductSet(ConvexSet):
     @property
     def diameter(self) -> float:
         """Largest Euclidean distance of two points: the root of the sum of the blocks' squares."""
-        return math.hypot(*(float(block.diameter) for block in self._sets.values()))
+        each = []
+        for name, own in self._sets.items():
+            with _named(name):
+                each.append(diameter_of(own))
+        return math.hypot(*each)
 
     def blocks(self, x: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
         """Return the blocks of a point by name: views of `x` in the blocks' shapes.
@@ -197,14 +202,18 @@ class ProductSet(ConvexSet):
         """Return the point where learners start: the blocks' own, a vertex where one has none."""
         real = float_dtype(dtype)
         parts = []
-        for block in self._sets.values():
-            own = block.start(real) if hasattr(block, "start") else block.lmo(np.zeros(block.shape))
-            parts.append(np.ravel(np.asarray(own, real)))
+        for name, own in self._sets.items():
+            with _named(name):
+                parts.append(start_of(own).astype(real, copy=False).ravel())
         return np.concatenate(parts)
 
     def random_point(self, rng: np.random.Generator) -> FloatArray:
         """Return a random point inside: the blocks' own, or means of their random vertices."""
-        return np.concatenate([np.ravel(point_inside(own, rng)) for own in self._sets.values()])
+        parts = []
+        for name, own in self._sets.items():
+            with _named(name):
+                parts.append(point_inside(own, rng).ravel())
+        return np.concatenate(parts)
 
     def lmo(self, direction: npt.ArrayLike, start: ProductVertex | None = None) -> ProductVertex:
         """Linear minimisation oracle: each block's own.
@@ -233,9 +242,10 @@ class ProductSet(ConvexSet):
             own = self._sets[name]
             with _named(name):
                 if start is not None and getattr(own, "warm_starts", False):
-                    parts[name] = own.lmo(part, start.parts[name])
+                    found = own.lmo(part, start.parts[name])
                 else:
-                    parts[name] = own.lmo(part)
+                    found = own.lmo(part)
+                parts[name] = vertex_for(found, part)
         return ProductVertex(parts, self._shape, g.dtype)
 
     @property
@@ -259,7 +269,7 @@ class ProductSet(ConvexSet):
         parts = []
         for name, part in self.blocks(self._projectable(x)).items():
             with _named(name):
-                parts.append(np.ravel(self._sets[name].project(part)))
+                parts.append(projected(self._sets[name], part, part.dtype).ravel())
         return np.concatenate(parts)
 
     def contains(self, x: npt.ArrayLike, tol: float = 1e-9) -> bool:

@@ -1,0 +1,125 @@
+"""What sets and problems of one's own give, checked where it comes in.
+
+Whatever is not finite is put down to an oracle only if what it was asked about is finite.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw._checks import FloatArray, locked
+from fastfw.sets._vertex import Vertex
+
+__all__ = ["answer", "dense_vertex", "diameter_of", "projected", "start_of", "vertex_for"]
+
+
+def answer(
+    found: Any,
+    shape: tuple[int, ...],
+    oracle: str,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    finite: bool = True,
+) -> npt.NDArray[Any]:
+    """Return what an oracle gave as a new array, of a dtype where one is wanted.
+
+    Raises
+    ------
+    TypeError
+        If it does not hold real numbers.
+    ValueError
+        If it has another shape, or, with `finite`, holds NaN or infinity.
+    """
+    try:
+        array = np.array(found)
+    except (TypeError, ValueError):  # rows of different lengths
+        raise _unusable(TypeError, oracle, shape, f"a ragged {type(found).__name__}") from None
+    if array.dtype.kind not in "fiub" or isinstance(found, np.ma.MaskedArray):
+        raise _unusable(TypeError, oracle, shape, _kind(found, array))
+    if array.shape != shape:
+        raise _unusable(ValueError, oracle, shape, f"one of shape {array.shape}")
+    if dtype is not None:
+        with np.errstate(over="ignore"):  # infinity is refused below
+            array = array.astype(dtype, copy=False)
+    if finite and not np.isfinite(array).all():
+        raise _not_finite(oracle, shape, array)
+    return array
+
+
+def vertex_for(
+    found: Any, direction: npt.NDArray[Any], oracle: str = "set.lmo"
+) -> Vertex | npt.NDArray[Any]:
+    """Return what an oracle gave for a finite direction: structured, or else a new array.
+
+    A structured vertex is looked at through its inner product, at no more than its own cost.
+    """
+    if not isinstance(found, Vertex) or found.shape != direction.shape:
+        return answer(found, direction.shape, oracle)
+    with np.errstate(over="ignore", invalid="ignore"):
+        slope = found.dot(direction)
+    if not math.isfinite(slope) and not np.isfinite(dense := found.toarray()).all():
+        raise _not_finite(oracle, direction.shape, dense)
+    return found
+
+
+def dense_vertex(set: Any, direction: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return the set's vertex for a direction as a new array of float64."""
+    found = set.lmo(locked(direction))
+    finite = bool(np.isfinite(direction).all())
+    return answer(found, tuple(set.shape), "set.lmo", np.float64, finite=finite)
+
+
+def start_of(set: Any) -> npt.NDArray[np.float64]:
+    """Return the set's own start, where it has none the vertex for zeros; a new array."""
+    shape = tuple(set.shape)
+    if hasattr(set, "start"):
+        return answer(set.start(), shape, "set.start", np.float64)
+    return dense_vertex(set, np.zeros(shape))
+
+
+def projected(set: Any, x: FloatArray, dtype: npt.DTypeLike = np.float64) -> FloatArray:
+    """Return the set's projection of a point as a new array."""
+    finite = bool(np.isfinite(x).all())
+    return answer(set.project(x), x.shape, "set.project", dtype, finite=finite)
+
+
+def diameter_of(set: Any) -> float:
+    """Return the set's diameter.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not a finite number of at least 0.
+    """
+    given = set.diameter
+    try:
+        diameter = float(given)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"set.diameter must be a finite number >= 0, but it is {given!r}") from None
+    if not 0.0 <= diameter < math.inf:
+        raise ValueError(f"set.diameter must be a finite number >= 0, but it is {diameter}")
+    return diameter
+
+
+def _unusable(kind: type[Exception], oracle: str, shape: tuple[int, ...], gave: str) -> Exception:
+    return kind(
+        f"{oracle} must give an array of shape {shape} of finite real numbers, but it gave {gave}"
+    )
+
+
+def _not_finite(oracle: str, shape: tuple[int, ...], array: npt.NDArray[Any]) -> Exception:
+    at = np.argwhere(~np.isfinite(array))[0].tolist()
+    return _unusable(ValueError, oracle, shape, f"one with {array[tuple(at)]} at {at}")
+
+
+def _kind(found: Any, array: npt.NDArray[Any]) -> str:
+    """Describe what holds no real numbers."""
+    if found is None:
+        return "None; does it lack a return?"
+    if isinstance(found, np.ndarray | list | tuple) and type(found) is not np.ma.MaskedArray:
+        return f"one of dtype {array.dtype}"
+    return f"a {type(found).__name__}"
