@@ -2,8 +2,9 @@
 
 `peek` and `publish` order memory: what a thread wrote before it published a word is seen by those
 who peeked at it. `claim` counts up and no two callers get the same number. `rest` is what a thread
-does while it waits for another. Plain Python bodies are used when the JIT is disabled, where the
-interpreter's lock makes every one of them whole.
+does while it waits for another, `next_open` how a helper waits for the leader to open something,
+and `wait_for` how the leader waits for the helpers. Plain Python bodies are used when the JIT is
+disabled, where the interpreter's lock makes every one of them whole.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from numba.extending import intrinsic, overload
 
 from ._jit import kernel
 
-__all__ = ["NOT_YET", "OVER", "claim", "edge", "peek", "publish", "rest"]
+__all__ = ["NOT_YET", "OVER", "claim", "edge", "next_open", "peek", "publish", "rest", "wait_for"]
 
-#: What helpers see in place of the number of what is open, counted from 1: none yet, none any more.
+#: What word 0 holds in place of the number of what is open, from 1 on: none yet, none any more.
 NOT_YET, OVER = 0, -1
 
 #: Turns of waiting in which a thread keeps its core, some tens of microseconds in all.
@@ -147,3 +148,22 @@ def _overload_rest(turns):  # type: ignore[no-untyped-def]
         return turns + 1
 
     return rest
+
+
+@kernel()
+def next_open(words, seen):
+    """The number in word 0, `OVER` in the end, once it is another than the one seen before."""
+    turns = 0
+    now = peek(words, 0)
+    while now == seen:
+        turns = rest(turns)
+        now = peek(words, 0)
+    return now
+
+
+@kernel()
+def wait_for(words, i, parts):
+    """Wait until so many parts are done, which word i counts."""
+    turns = 0
+    while peek(words, i) < parts:
+        turns = rest(turns)

@@ -77,8 +77,8 @@ def momentum_rounds(
         # Algorithm 1, lines 2-7: play, receive the loss, update the estimate
         mode, shrink = previous_point(scalars[LAST_STEP], beta[t], value, moved)
         loss = shared_gradient(
-            A, y, rows, starts, t, mode, scalars[SCALE], shrink, 1 - int(scalars[PARITY]), alpha,
-            beta, u, estimates, previous, index, team,
+            A, y, rows, starts, t, mode, scalars[SCALE], shrink, 1 - int(scalars[PARITY]), alpha[t],
+            beta[t], u, estimates, previous, index, team,
         )  # fmt: skip
         reduction = 1.0 / (starts[t + 1] - starts[t]) if mean else 1.0
         losses[t] = loss * reduction

@@ -6,22 +6,23 @@ nobody helps. Each part has its own sum of gradients; these are added in the ord
 that the number of parts decides the bits, and nothing else does.
 
 What they share is a tuple, `team`, of three arrays: the sums of gradients of all parts but the
-first (threads - 1, C, d); numbers, which are the scale of the iterate and the other entries below,
-how far the last step moved each row (C,), and the parts' sums of losses (threads,); and words that
-they tell each other by, see `_shared`: the open round, and for each round the parts that are taken
-and the parts that are done.
+first (threads - 1, C, d); numbers, which are the scale of the iterate, the coefficients of the
+gradients and the other entries below, how far the last step moved each row (C,), and the parts'
+sums of losses (threads,); and words that they tell each other by, see `_shared`: the open round,
+and for each round the parts that are taken and the parts that are done.
 """
 
 from __future__ import annotations
 
 from ._jit import kernel
-from ._shared import NOT_YET, OVER, claim, edge, peek, publish, rest
+from ._shared import NOT_YET, OVER, claim, edge, next_open, publish, wait_for
 from ._tiles import GROUP
 from .logistic import LONGEST_BLOCK, recursive_gradient
 
 #: Entries of the numbers: the iterate's scale, what undoes the last step's shrinking, where the
-#: previous point comes from, which of two arrays takes the first part's sum; then the lists.
-SCALE, SHRINK, MODE, SCRATCH, LISTS = 0, 1, 2, 3, 4
+#: previous point comes from, which of two arrays takes the first part's sum, the coefficients of
+#: the gradients at the present and at the previous point; then the lists.
+SCALE, SHRINK, MODE, SCRATCH, ALPHA, BETA, LISTS = 0, 1, 2, 3, 4, 5, 6
 
 
 @kernel()
@@ -32,7 +33,7 @@ def moves(team):
 
 
 @kernel()
-def _take_parts(A, y, rows, starts, t, alpha, beta, u, sums, previous, index, team):
+def _take_parts(A, y, rows, starts, t, u, sums, previous, index, team):
     """Gradients of parts of round t's batch, as `logistic.recursive_gradient`, until all are taken.
 
     Returns how many parts there are.
@@ -50,7 +51,7 @@ def _take_parts(A, y, rows, starts, t, alpha, beta, u, sums, previous, index, te
         G = others[k - 1] if k > 0 else sums[int(numbers[SCRATCH])]
         losses[k] = recursive_gradient(
             A, y, rows[low + first : low + last], u, numbers[SCALE], int(numbers[MODE]), previous,
-            index, moved, numbers[SHRINK], alpha[t], beta[t], G,
+            index, moved, numbers[SHRINK], numbers[ALPHA], numbers[BETA], G,
             rows[stop + first : stop + first + LONGEST_BLOCK],
         )  # fmt: skip
         claim(words, 1 + rounds + t)
@@ -59,19 +60,12 @@ def _take_parts(A, y, rows, starts, t, alpha, beta, u, sums, previous, index, te
 
 
 @kernel()
-def help_rounds(A, y, rows, starts, alpha, beta, u, sums, previous, index, team):
+def help_rounds(A, y, rows, starts, u, sums, previous, index, team):
     """Take parts of every round that `shared_gradient` opens, until it is over."""
-    seen = NOT_YET
-    turns = 0
-    while True:
-        now = peek(team[2], 0)
-        if now == OVER:
-            return
-        if now == seen:
-            turns = rest(turns)
-        else:
-            seen, turns = now, 0
-            _take_parts(A, y, rows, starts, now - 1, alpha, beta, u, sums, previous, index, team)
+    now = next_open(team[2], NOT_YET)
+    while now != OVER:
+        _take_parts(A, y, rows, starts, now - 1, u, sums, previous, index, team)
+        now = next_open(team[2], now)
 
 
 @kernel()
@@ -80,17 +74,16 @@ def shared_gradient(
 ):
     """Loss, and gradient in sums[scratch], of round t's batch by all threads.
 
-    As `logistic.recursive_gradient` with alpha[t] and beta[t], and `moves` for the step.
+    As `logistic.recursive_gradient`, with `moves` for the step.
     """
     others, numbers, words = team
     rounds = starts.shape[0] - 1
     numbers[SCALE], numbers[SHRINK] = scale, shrink
     numbers[MODE], numbers[SCRATCH] = mode, scratch
+    numbers[ALPHA], numbers[BETA] = alpha, beta
     publish(words, 0, t + 1)
-    parts = _take_parts(A, y, rows, starts, t, alpha, beta, u, sums, previous, index, team)
-    turns = 0
-    while peek(words, 1 + rounds + t) < parts:
-        turns = rest(turns)
+    parts = _take_parts(A, y, rows, starts, t, u, sums, previous, index, team)
+    wait_for(words, 1 + rounds + t, parts)
     losses = numbers[LISTS + others.shape[1] :]
     loss = losses[0]
     g = sums[scratch]

@@ -23,14 +23,13 @@ def pull(g, new, reduction, u, scale, start, strength, direction):
 
 @kernel()
 def regularised_rounds(
-    A, y, rows, starts, mean, alpha, beta, strength, eta, radius, u, start, sums, total, scalars,
-    team, losses,
+    A, y, rows, starts, mean, strength, eta, radius, u, start, sums, total, scalars, team, losses,
 ):  # fmt: skip
     """Play rounds of RegularizedOFW on the row-l1 ball.
 
     g ← g + ∇f_t(x_t), v = LMO(g + strength_t (x_t - start)), x ← x + eta_t (v - x). Two arrays take
-    turns in holding g, as `scalars` says, so that a round that fails leaves the old one. alpha is 1
-    and beta 0 throughout; batches are shared by a `team` of threads, or of one, see `parts`.
+    turns in holding g, as `scalars` says, so that a round that fails leaves the old one. Batches
+    are shared by a `team` of threads, or of one, see `parts`.
 
     Returns the number of rounds done. It is less than asked for where a loss or a direction
     is not finite; losses[t] then holds that loss, and the state is as before that round.
@@ -44,8 +43,8 @@ def regularised_rounds(
         parity = int(scalars[PARITY])
         g, new = sums[parity], sums[1 - parity]
         loss = shared_gradient(
-            A, y, rows, starts, t, NO_PREVIOUS, scalars[SCALE], 1.0, 1 - parity, alpha, beta, u,
-            sums, u, index, team,
+            A, y, rows, starts, t, NO_PREVIOUS, scalars[SCALE], 1.0, 1 - parity, 1.0, 0.0, u, sums,
+            u, index, team,
         )  # fmt: skip
         reduction = 1.0 / (starts[t + 1] - starts[t]) if mean else 1.0
         losses[t] = loss * reduction

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._jit import REASSOCIATE, kernel
-from ._shared import NOT_YET, OVER, claim, edge, peek, publish, rest
+from ._shared import NOT_YET, OVER, claim, edge, next_open, publish, wait_for
 from ._sweep import BLOCK, sweep_tile
 from ._tiles import GROUP, WIDEST
 from .counter import NOISE, draw_rows, key
@@ -245,29 +245,13 @@ def _take_classes(
 
 
 @kernel()
-def _wait(words, i, parts):
-    """Until so many parts are done."""
-    turns = 0
-    while peek(words, i) < parts:
-        turns = rest(turns)
-
-
-@kernel()
 def help_round(
     A, y, rows, x, samples, size, rho, S, rate, kind, seed, t, radius, skip, D, P, new_index,
     new_value, team,
 ):  # fmt: skip
     """Take parts of what `sub_batch_round` opens until it is over."""
-    seen = NOT_YET
-    turns = 0
-    while True:
-        now = peek(team[1], 0)
-        if now == OVER:
-            return
-        if now == seen:
-            turns = rest(turns)
-            continue
-        seen, turns = now, 0
+    now = next_open(team[1], NOT_YET)
+    while now != OVER:
         if now == 1:
             _take_losses(A, y, rows, x, team)
         else:
@@ -275,6 +259,7 @@ def help_round(
                 A, samples, size, rho, S, rate, kind, seed, t, radius, skip, D, P, new_index,
                 new_value, now - 2, team,
             )  # fmt: skip
+        now = next_open(team[1], now)
 
 
 @kernel()
@@ -319,7 +304,7 @@ def sub_batch_round(
         for i in range(counts[c]):
             listed[c, places[c, i]] = True
     s, at = 1.0, np.intp(0)
-    _wait(words, 2, parts)
+    wait_for(words, 2, parts)
     loss = 0.0
     for k in range(parts):
         loss += losses[k]
@@ -351,7 +336,7 @@ def sub_batch_round(
             A, samples, size, rho, S, rate, kind, seed, t, radius, skip, D, P, new_index, new_value,
             chunk, team,
         )  # fmt: skip
-        _wait(words, 4 + 2 * chunk, parts)
+        wait_for(words, 4 + 2 * chunk, parts)
     for k in range(K):
         for c in range(n_classes):
             index[k, c], value[k, c] = new_index[k, c], new_value[k, c]

@@ -228,7 +228,7 @@ def test_runs_in_pieces(method, engine):
 @methods
 def test_long_streams_are_played_in_several_blocks(method, monkeypatch):
     for name in ("_ROWS_AT_ONCE", "_MOST_ROWS_AT_ONCE"):
-        monkeypatch.setattr(f"fastfw.learners._base.{name}", 100)
+        monkeypatch.setattr(f"fastfw.learners._streaming.{name}", 100)
     X, y = make_data()
     T, B = 45, 7
     stream = fw.iid_stream(X, y, batch_size=B, rounds=T)

@@ -6,9 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from bench.compare.report import Result
 
 NUMPY, FASTFW = "#9aa5b1", "#d1495b"
+#: Pixels that the label of a time keeps from the ratio beside it, at least.
+GAP = 12.0
 
 
 def milliseconds(value: float) -> str:
@@ -24,8 +29,17 @@ def draw(results: Sequence[Result], path: str) -> None:
     """
     import numpy as np
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
     from PIL import Image
+
+    canvas = FigureCanvasAgg(bars(results))
+    canvas.draw()
+    pixels = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    pixels.quantize(64).save(path, format="png", optimize=True)
+
+
+def bars(results: Sequence[Result]) -> Figure:
+    """Return what `draw` writes."""
+    from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.0, 0.85 + 0.42 * len(results)), dpi=100, layout="constrained")
     axes = figure.add_subplot()
@@ -41,11 +55,8 @@ def draw(results: Sequence[Result], path: str) -> None:
                 milliseconds(value), (value, y), (3, 0), textcoords="offset points",
                 va="center", fontsize=7.5, color="#333333",
             )  # fmt: skip
-    shortest = min(min(r.numpy, r.observe) for r in results)
-    longest = max(max(r.numpy, r.observe) for r in results)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
-    axes.set_xlim(shortest / 2.0, longest * 6.0)
     for place, result in zip(places, results, strict=True):
         axes.annotate(
             f"{result.ratio_observe:.1f} ×", (1.0, place), (-6, 0),
@@ -60,7 +71,20 @@ def draw(results: Sequence[Result], path: str) -> None:
     axes.set_axisbelow(True)
     axes.grid(axis="x", color="#e5e5e5", linewidth=0.6)
     figure.legend(loc="outside upper left", ncols=2, frameon=False, fontsize=9)
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    pixels = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-    pixels.quantize(64).save(path, format="png", optimize=True)
+    _leave_room(axes, [time for result in results for time in (result.numpy, result.observe)])
+    return figure
+
+
+def _leave_room(axes: Axes, times: Sequence[float]) -> None:
+    """Set the limits of the times so that all labels end left of all ratios.
+
+    Labels keep their size in pixels whatever the limits are, so it is measured.
+    """
+    shortest, longest = min(times) / 2.0, max(times)
+    axes.set_xlim(shortest, 2.0 * longest)
+    axes.figure.draw_without_rendering()
+    width = axes.get_window_extent().width
+    labels = [text.get_window_extent() for text in axes.texts]
+    ratios = [box.width for box in labels[len(times) :]]
+    room = max(box.width for box in labels[: len(times)]) + max(ratios) + 2 * GAP
+    axes.set_xlim(shortest, shortest * (longest / shortest) ** (width / (width - room)))

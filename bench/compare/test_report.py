@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from bench.compare import pairs, peers, peers_report, picture, report
@@ -63,6 +65,28 @@ def test_picture(tmp_path):
     ]
     picture.draw(results, str(tmp_path / "round.png"))
     assert 1_000 < (tmp_path / "round.png").stat().st_size < 60_000
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        [(165.208, 10.604), (2.112, 0.571), (1.176, 0.319)],
+        [(160.0, 160.0)],
+        [(98765.0, 0.012), (0.999, 98765.0)],
+        [(1e7, 3e-5), (2e-5, 1e-5)],
+    ],
+)
+def test_labels_in_the_picture_do_not_overlap(times):
+    results = [report.summary("x", "X", [[run], [run], [numpy]]) for numpy, run in times]
+    figure = picture.bars(results)
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    assert len(axes.texts) == 3 * len(times)
+    boxes = [text.get_window_extent() for text in axes.texts]
+    edge = axes.get_window_extent().x1
+    for first, second in itertools.combinations(boxes, 2):
+        assert not first.overlaps(second)
+    assert max(box.x1 for box in boxes) <= edge
 
 
 @pytest.mark.parametrize(

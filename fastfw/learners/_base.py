@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import pairwise
 from os import PathLike
 from types import MethodType
 from typing import Any, ClassVar, TypeVar
@@ -32,18 +30,15 @@ from fastfw.learners import _files
 from fastfw.learners._engines import Engine, FusedMomentum, StepsEngine
 from fastfw.learners._results import Round, RunResult
 from fastfw.learners._starts import first_point
+from fastfw.learners._streaming import checked_rounds, play_stream, require_stream
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.schedules import as_schedule, value_at
-from fastfw.streams import Batch, Dataset, IndexedStream
+from fastfw.streams import Batch, Dataset
 
 __all__ = ["OnlineLearner", "Round", "RunResult"]
 
 Self = TypeVar("Self", bound="OnlineLearner")
-
-# Rows handed to an engine at a time: enough to forget the cost of the call, but of loops that are
-# compiled as a whole, which cannot be interrupted, no more than about a tenth of a second's work.
-_ROWS_AT_ONCE, _MOST_ROWS_AT_ONCE, _WORK_AT_ONCE = 2048, 65536, 1 << 31
 
 
 class OnlineLearner(ABC):
@@ -254,18 +249,18 @@ class OnlineLearner(ABC):
         TypeError, ValueError, FloatingPointError
             As `observe`, naming the round. The learner is then as before the run.
         """
-        _require_stream(stream)
+        require_stream(stream)
         if progress is not None and not callable(progress):
             raise TypeError(
                 "progress must be a function of the number of rounds done, but it is "
                 f"{shown(progress)}"
             )
-        keep = _checkpoints(checkpoints, self._t)
+        keep = checked_rounds(checkpoints, self._t)
         saved = (self._t, self._dtype, self._engine, self._played, self._fused)
         if self._engine is not None:
             self._engine = self._engine.copy()
         try:
-            return self._run(stream, keep, progress)
+            return play_stream(self, stream, keep, progress)
         except BaseException:
             self._t, self._dtype, self._engine, self._played, self._fused = saved
             raise
@@ -433,145 +428,12 @@ class OnlineLearner(ABC):
             _raise_not_finite(self._t, losses[done], dtype)
         return losses
 
-    def _run(
-        self,
-        stream: Iterable[Any],
-        keep: list[int],
-        progress: Callable[[int], object] | None,
-    ) -> RunResult:
-        losses: list[npt.NDArray[np.float64]] = []
-        seconds: list[npt.NDArray[np.float64]] = []
-        decisions: list[FloatArray] = []
-        at: list[float] = []
-        elapsed, evaluations, calls = 0.0, 0, 0
-        rounds = self._indexed(stream, keep) if self._reads_rows(stream) else self._each(stream)
-        for play, sizes in rounds:
-            while len(at) < len(keep) and keep[len(at)] == self._t:
-                decisions.append(self.play())
-                at.append(elapsed)
-            t, k = self._t, len(sizes)
-            begun = time.perf_counter()
-            block = play()
-            spent = time.perf_counter() - begun
-            losses.append(block)
-            seconds.append(elapsed + spent * np.arange(1, k + 1) / k)
-            elapsed += spent
-            evaluations += sum(self._evaluations(t + i, size) for i, size in enumerate(sizes))
-            calls += sum(self._lmo_calls(t + i) for i in range(k))
-            if progress is not None:
-                progress(k)
-        while len(at) < len(keep) and keep[len(at)] == self._t:
-            decisions.append(self.play())
-            at.append(elapsed)
-        if len(at) < len(keep):
-            raise ValueError(
-                f"checkpoints has {keep[len(at)]}, but the stream ended before round {self._t}"
-            )
-        shape = (len(decisions), *self._start.shape)
-        return RunResult(
-            losses=np.concatenate(losses) if losses else np.empty(0),
-            seconds=np.concatenate(seconds) if seconds else np.empty(0),
-            decision=self.play(),
-            average=self.average,
-            gradient_evaluations=evaluations,
-            lmo_calls=calls,
-            checkpoints=np.array(keep, np.intp),
-            decisions=np.array(decisions, self.dtype).reshape(shape),
-            checkpoint_seconds=np.array(at),
-        )
-
-    def _reads_rows(self, stream: Iterable[Any]) -> bool:
-        return (
-            self._fused
-            and isinstance(stream, IndexedStream)
-            and (self._fuses_sparse or not stream.data.is_sparse)
-        )
-
-    def _each(self, stream: Iterable[Any]) -> Iterator[tuple[Callable[[], Any], list[int]]]:
-        """Yield the rounds of any stream, one at a time."""
-        for batch in stream:
-
-            def play(batch: Any = batch) -> npt.NDArray[np.float64]:
-                t = self._t
-                try:
-                    return np.array([self.observe(batch).loss])
-                except (TypeError, ValueError) as error:
-                    if f"in round {t} " in f"{error} ":
-                        raise
-                    kind = ValueError if isinstance(error, ValueError) else TypeError
-                    raise kind(f"round {t}: {error}") from error
-
-            yield play, [_size(batch)]
-
-    def _indexed(
-        self, stream: Iterable[Any], keep: list[int]
-    ) -> Iterator[tuple[Callable[[], Any], list[int]]]:
-        """Yield rounds of an indexed stream, many at a time, cut where a decision is kept."""
-        assert isinstance(stream, IndexedStream)
-        B = stream.batch_size
-        data = stream.data
-        dtype = self._dtype or data.dtype
-        whole = self._problem.rows(data, dtype, coded=self._fuses_codes)
-        most = _ROWS_AT_ONCE
-        if self._loops:
-            fitting = _WORK_AT_ONCE // max(1, self._start.size)
-            most = min(_MOST_ROWS_AT_ONCE, max(most, fitting))
-        for block in stream.row_blocks(max(1, most // B)):
-            first = 0
-            while first < len(block):
-                ahead = [t - self._t for t in keep if t > self._t]
-                stop = min([len(block), *(first + n for n in ahead)])
-                part = block[first:stop]
-                rows = Rows(whole.X, whole.y, part.reshape(-1))
-                starts = np.arange(0, part.size + 1, B, dtype=np.intp)
-
-                def play(rows: Rows = rows, starts: Any = starts) -> Any:
-                    return self._advance(rows, starts, data, dtype)
-
-                yield play, [B] * len(part)
-                first = stop
-
-
-def _require_stream(stream: Any) -> None:
-    wanted = (
-        "stream must be an iterable of batches, such as iid_stream(...) or a list of pairs (X, y)"
-    )
-    iterable = isinstance(stream, Iterable) or hasattr(stream, "__getitem__")
-    if not iterable or isinstance(stream, str | bytes | Mapping):
-        raise TypeError(f"{wanted}, but it is a {type(stream).__name__}")
-    parts = stream if isinstance(stream, tuple | list) and len(stream) == 2 else ()
-    if [getattr(part, "ndim", 0) for part in parts] == [2, 1]:
-        raise TypeError(f"{wanted}, but it is one such pair: make it a list, [(X, y)]")
-
 
 def _has_sparse_features(batch: Any) -> bool:
     """Whether a batch is sparse, without gathering its rows."""
     if isinstance(batch, Batch | Dataset):
         return (batch.data if isinstance(batch, Batch) else batch).is_sparse
     return is_sparse(batch_parts(batch)[0])
-
-
-def _size(batch: Any) -> int:
-    try:
-        return len(batch) if isinstance(batch, Batch | Dataset) else len(batch_parts(batch)[1])
-    except TypeError:
-        return 1
-
-
-def _checkpoints(rounds: Iterable[Any], t: int) -> list[int]:
-    try:
-        given = list(rounds)
-    except TypeError:
-        raise TypeError(
-            "checkpoints must be a sequence of round numbers, such as [1, 10, 100], but it is "
-            f"{rounds!r}"
-        ) from None
-    keep = [positive_int(r, "checkpoints") for r in given]
-    if any(b <= a for a, b in pairwise(keep)) or (keep and keep[0] < t):
-        raise ValueError(
-            f"checkpoints must be increasing round numbers from {t} on, but they are {keep}"
-        )
-    return keep
 
 
 def _raise_not_finite(t: int, loss: float, dtype: np.dtype[Any]) -> None:

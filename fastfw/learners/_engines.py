@@ -175,9 +175,8 @@ class FusedMomentum:
             return done
 
         done = shared_rounds(
-            lead, self.threads, rows, starts, alpha, beta,
-            self.u, self.estimates, self.previous, self.index,
-        )  # fmt: skip
+            lead, self.threads, rows, starts, self.u, self.estimates, self.previous, self.index
+        )
         return done, losses[: done + 1]
 
     def _unscale(self) -> None:

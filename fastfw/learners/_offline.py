@@ -16,11 +16,11 @@ from fastfw._checks import FloatArray, IndexArray, float_dtype, positive_int, re
 from fastfw._checks import seed as checked_seed
 from fastfw.base_learners import seed_bits
 from fastfw.learners import _files
-from fastfw.learners._base import _checkpoints
 from fastfw.learners._momentum import can_fuse
 from fastfw.learners._offline_steps import OfflineSteps
 from fastfw.learners._results import FitResult
 from fastfw.learners._starts import first_point
+from fastfw.learners._streaming import checked_rounds
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.schedules import as_schedule, value_at
@@ -264,7 +264,7 @@ class OfflineLearner(ABC):
         first = self._t if resume else 1
         if first > N:
             raise ValueError(f"iterations counts from the start: to resume at {first}, it is {N}")
-        keep = _checkpoints(checkpoints, first)
+        keep = checked_rounds(checkpoints, first)
         if keep and keep[-1] > N + 1:
             raise ValueError(f"checkpoints has {keep[-1]}, but the last iteration is {N}")
         data, pick, n, dtype = self._data(X, y, self._decision.dtype if resume else self._dtype)

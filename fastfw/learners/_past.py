@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, batch_parts
-from fastfw.learners._base import _size as batch_size
+from fastfw.learners._streaming import batch_size
 from fastfw.problems import all_rows
 from fastfw.streams import Batch, Dataset
 

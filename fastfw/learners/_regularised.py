@@ -95,18 +95,16 @@ class FusedRegularised(LazyEngine):
         W_1, tail_1 = self._first
         state = self.u, W_1, self.sums, self.sum, self.scalars
         if on_row_l1_ball(problem, set):
-            alpha, beta = np.ones(k), np.zeros(k)
 
             def lead(team: tuple[Any, ...]) -> int:
                 rounds: int = regularised.regularised_rounds(
-                    *rows, starts, mean, alpha, beta, strength, eta, set.radius, *state, team,
-                    losses,
-                )  # fmt: skip
+                    *rows, starts, mean, strength, eta, set.radius, *state, team, losses
+                )
                 return rounds
 
             index = np.zeros(len(self.u), np.intp)
             done = shared_rounds(
-                lead, self._threads, rows, starts, alpha, beta, self.u, self.sums, self.u, index
+                lead, self._threads, rows, starts, self.u, self.sums, self.u, index
             )
         else:
             done = network_regularised.regularised_rounds(

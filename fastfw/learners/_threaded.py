@@ -29,8 +29,6 @@ def shared_rounds(
     threads: int,
     rows: Rows,
     starts: npt.NDArray[np.intp],
-    alpha: npt.NDArray[np.float64],
-    beta: npt.NDArray[np.float64],
     u: FloatArray,
     sums: FloatArray,
     previous: FloatArray,
@@ -49,9 +47,7 @@ def shared_rounds(
     def assist() -> None:
         from fastfw.kernels import parts
 
-        parts.help_rounds(
-            *rows, starts, alpha, beta, u, sums, previous, index, team
-        )  # fmt: skip
+        parts.help_rounds(*rows, starts, u, sums, previous, index, team)
 
     done: int = in_team(partial(lead, team), assist, team[2], threads)
     return done
