@@ -76,9 +76,31 @@ def atomic_write(path: str | os.PathLike[str], *, binary: bool = False) -> Itera
     Raises
     ------
     OSError
-        If the temporary file cannot be made, written or renamed.
+        If the temporary file cannot be made, written or renamed, or if `path` is something else
+        than a file; the message names `path`. A symbolic link stays, what it points to is written.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        kind, what = (
+            (IsADirectoryError, "a folder") if target.is_dir() else (OSError, "no regular file")
+        )
+        raise kind(f"{path} is {what}, which a result cannot replace; give another name")
+    try:
+        with _temporary(target, binary) as handle:
+            yield handle
+    except OSError as error:
+        if error.errno is None or (error.filename and not _is_temporary(error.filename)):
+            raise
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from error
+
+
+def _is_temporary(path: Any) -> bool:
+    return _TEMPORARY.fullmatch(os.path.basename(os.fsdecode(path))) is not None
+
+
+@contextlib.contextmanager
+def _temporary(target: Path, binary: bool) -> Iterator[IO[Any]]:
+    """Open a temporary file that takes its name in the end."""
     remove_abandoned(target.parent, target.name.__eq__)
     descriptor, temporary = open_beside(target)
     try:

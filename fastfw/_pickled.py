@@ -15,7 +15,7 @@ from fastfw._images import CIFAR_PIXELS, class_numbers, stretched
 from fastfw._messages import shown
 from fastfw._unpickle import ArrayOfBytes, Refused, unpickle
 
-__all__ = ["read_cifar_pickles"]
+__all__ = ["read_cifar_pickles", "refuse_calls"]
 
 
 def read_cifar_pickles(paths: list[Path], dtype: np.dtype[Any]) -> tuple[FloatArray, IndexArray]:
@@ -51,6 +51,25 @@ def read_cifar_pickles(paths: list[Path], dtype: np.dtype[Any]) -> tuple[FloatAr
     return X, y
 
 
+def refuse_calls(path: Path) -> None:
+    """Raise ValueError if a pickle, of whose content nothing is wanted, asks for a function."""
+    try:
+        with path.open("rb") as file:
+            unpickle(file, os.fstat(file.fileno()).st_size)
+    except Refused as error:
+        raise _refusal(path, error) from None
+    except Exception:  # damage does no harm
+        return
+
+
+def _refusal(path: Path, error: Refused) -> ValueError:
+    return ValueError(
+        f"{path}: asks for {error}, which is neither an array nor bytes, a list or a dictionary; "
+        "such a pickle can run any code, so nothing of it was loaded or run: fetch the file again "
+        "from where CIFAR-10 is published, and trust this copy no further"
+    )
+
+
 def _read_batch(path: Path) -> tuple[npt.NDArray[np.uint8], IndexArray]:
     """Read one file: pixels and labels."""
     try:
@@ -60,11 +79,7 @@ def _read_batch(path: Path) -> tuple[npt.NDArray[np.uint8], IndexArray]:
         pixels = _pixels(entries.get(b"data"))
         labels = _labels(entries.get(b"labels"), len(pixels))
     except Refused as error:
-        raise ValueError(
-            f"{path}: asks for {error}, which is neither an array nor bytes, a list or a "
-            "dictionary; such a pickle can run any code, so nothing of it was loaded or run: fetch "
-            "the file again from where CIFAR-10 is published, and trust this copy no further"
-        ) from None
+        raise _refusal(path, error) from None
     except OSError:
         raise
     except MemoryError:

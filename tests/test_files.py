@@ -1,5 +1,6 @@
 """Files that are whole or absent, and what killed processes leave."""
 
+import errno
 import os
 import stat
 import threading
@@ -186,3 +187,42 @@ def test_several_writers_and_removers_do_not_disturb_each_other(tmp_path):
         thread.join()
     assert not errors
     assert os.listdir(tmp_path) == ["a"]
+
+
+def test_only_files_are_replaced(tmp_path):
+    folder, link, pipe = tmp_path / "folder", tmp_path / "link", tmp_path / "pipe"
+    folder.mkdir()
+    with (
+        pytest.raises(IsADirectoryError, match="folder is a folder, which a result cannot"),
+        atomic_write(folder),
+    ):
+        raise AssertionError("must not be reached")
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("no links and pipes")
+    os.mkfifo(pipe)
+    with (
+        pytest.raises(OSError, match="pipe is no regular file, which a result cannot"),
+        atomic_write(pipe),
+    ):
+        raise AssertionError("must not be reached")
+    link.symlink_to(tmp_path / "target")
+    for text in ("first", "second"):
+        with atomic_write(link) as handle:
+            handle.write(text)
+        assert link.is_symlink()
+        assert (tmp_path / "target").read_text() == text
+    assert {path.name for path in tmp_path.iterdir()} == {"folder", "link", "pipe", "target"}
+
+
+def test_errors_name_the_file_that_was_wanted(tmp_path):
+    with (
+        pytest.raises(OSError, match=r"No space left on device: '.*result\.csv'"),
+        atomic_write(tmp_path / "result.csv"),
+    ):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with (
+        pytest.raises(FileNotFoundError, match=r"missing.result\.csv'"),
+        atomic_write(tmp_path / "missing" / "result.csv"),
+    ):
+        raise AssertionError("must not be reached")
+    assert list(tmp_path.iterdir()) == []

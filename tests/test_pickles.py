@@ -126,6 +126,18 @@ def test_a_malicious_pickle_runs_nothing_and_is_named(tmp_path, protocol, inside
     assert trace.exists()
 
 
+def test_the_names_of_the_classes_are_looked_at_too(tmp_path):
+    trace, meta = tmp_path / "it-ran", tmp_path / "data" / "batches.meta"
+    write_batches(tmp_path / "data")
+    for harmless in (pickle.dumps({b"label_names": [b"cat"], b"num_vis": 3072}), b"damaged"):
+        meta.write_bytes(harmless)
+        assert len(datasets.load("cifar10", root=tmp_path / "data").X) == 10
+    meta.write_bytes(pickle.dumps(Evil(os.mkdir, str(trace))))
+    with pytest.raises(ValueError, match=r"batches\.meta: asks for .*mkdir"):
+        datasets.load("cifar10", root=tmp_path / "data")
+    assert not trace.exists()
+
+
 @pytest.mark.parametrize(
     ("function", "arguments", "name"),
     [

@@ -1,6 +1,7 @@
 """Parsers whose errors are one line, and the types of options."""
 
 import argparse
+import contextlib
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -44,6 +45,11 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}{self._way_out(message)} (see '{self.prog} --help')")
+
+    def print_help(self, file: Any = None) -> None:
+        """Print the help; an error comes with the flush that follows, as from Python 3.11 on."""
+        with contextlib.suppress(OSError):
+            super().print_help(file)
 
     def _way_out(self, message: str) -> str:
         """Return what may help where argparse only says what it misses."""

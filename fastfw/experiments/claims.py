@@ -184,7 +184,7 @@ def _by_time(part: Part, claim: str, panel: str, ours: str) -> Iterator[Finding]
         mean, error = paired(mine, theirs) if lower else paired(theirs, mine)
         numbers = (
             f"when the first of the two has finished: ORGFW {mine.mean():.3g}, "
-            f"{other.label} {theirs.mean():.3g}, difference {_signed(mean, error)} in favour"
+            f"{other.label} {theirs.mean():.3g}, ahead by {_signed(mean, error)}"
         )
         yield Finding(
             claim, f"{what} of ORGFW better than {other.label}'s after equal time", part.title,

@@ -250,6 +250,11 @@ def take_data(data: Any, root: str | os.PathLike[str] | None) -> tuple[str, Data
         return name, Dataset(loaded.X, loaded.y)
     if isinstance(data, Dataset):
         return "data", data
+    if not isinstance(data, tuple | list) or len(data) != 2:
+        raise TypeError(
+            "data must be the name of a data set, a path, a Dataset or a pair (X, y), but it is "
+            f"{_checks.shown(data)}"
+        )
     X, y = data
     return "data", Dataset(X, y)
 

@@ -186,7 +186,8 @@ def format_claims(result: Reproduction) -> str:
         )
     how += (
         " Times must agree in all trials. Far below: by as much as the regret itself is from "
-        "zero; slightly above: by less than that; far less time: half at the most. After equal "
+        "zero; slightly above: by less than that; far less time: half at the most; comparable: no "
+        "further apart than a tenth of what lies between them and the next method. After equal "
         "time: when the first of the two methods has finished; earlier it may have been "
         "otherwise, see the picture."
     )

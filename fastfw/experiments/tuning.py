@@ -55,7 +55,7 @@ STEPS: tuple[Pair, ...] = tuple((c, e) for c in (0.1, 0.5, 1.0, 2.0) for e in _E
 MOMENTA: tuple[Pair, ...] = tuple((c, e) for c in (0.5, 1.0, 2.0) for e in _EXPONENTS)
 """Momentum likewise."""
 
-_WARM: set[str] = set()
+_WARM: set[tuple[str, bool]] = set()
 """Methods that have been run in this process."""
 
 COLUMNS = (
@@ -226,6 +226,15 @@ def grid_search(
         raise ValueError(f"setting: unknown setting {setting!r}; {closest(str(setting), SETTINGS)}")
     if criterion not in CRITERIA:
         raise ValueError(f"criterion: unknown {criterion!r}; {closest(str(criterion), CRITERIA)}")
+    if not isinstance(method, str):
+        raise TypeError(f"method must be a name, but it is {_checks.shown(method)}")
+    if progress is not None and not callable(progress):
+        raise TypeError(
+            "progress must be a function of (done, total, what), but it is "
+            f"{_checks.shown(progress)}"
+        )
+    if folder is not None and os.path.exists(folder) and not os.path.isdir(folder):
+        raise NotADirectoryError(f"folder must name a folder, but {os.fspath(folder)} is a file")
     (chosen,) = find_methods([method])
     grid = _grid(chosen, steps, momenta, etas, scales)
     count = _checks.positive_int(trials, "trials")
@@ -259,21 +268,25 @@ def grid_search(
         store = TrialStore(scratch if folder is None else folder)
         store.tidy()
         keys = [{**common, "seed": s, "constants": grid[point]} for point, s in cells]
-        outcomes = [store.get(key) for key in keys]
+        outcomes = [_usable(store.get(key)) for key in keys]
         pending = [i for i, outcome in enumerate(outcomes) if outcome is None]
         done = len(cells) - len(pending)
         if progress is not None and done:
             progress(done - 1, len(cells), "kept")
+        here = None if folder is None or parallel is None else store.folder.absolute()
+        if here is not None:
+            here.mkdir(parents=True, exist_ok=True)
         tasks = [
             (i, (train.X, train.y, chosen.name, setting, T, B, r, cells[i][1],
-                 grid[cells[i][0]], criterion))
+                 grid[cells[i][0]], criterion), here, keys[i])
             for i in pending
         ]  # fmt: skip
         if progress is not None:
             progress(done, len(cells), f"{chosen.label} grid")
         with closing(_run(tasks, parallel)) as ended:
             for i, arrays in ended:
-                store.put(keys[i], arrays)
+                if here is None or store.get(keys[i]) is None:
+                    store.put(keys[i], arrays)
                 outcomes[i] = arrays
                 done += 1
                 if progress is not None:
@@ -312,6 +325,10 @@ def _grid(
     for name, given, has in (("eta", etas, method.eta), ("scale", scales, method.meta)):
         if given is None:
             continue
+        if not isinstance(given, Iterable) or isinstance(given, str):
+            raise TypeError(
+                f"{name}s must be numbers, such as [0.5, 1.0], but they are {_checks.shown(given)}"
+            )
         if not has:
             raise ValueError(f"{name}s: {method.label} has no such constant; leave them out")
         axes[name] = [_checks.positive_float(value, f"{name}s") for value in given]
@@ -327,6 +344,11 @@ def _grid(
 def _pairs(pairs: Iterable[Pair], name: str) -> list[Pair]:
     """Return checked pairs; the schedule they stand for says what is wrong with one."""
     checked = []
+    if not isinstance(pairs, Iterable) or isinstance(pairs, str):
+        raise TypeError(
+            f"{name} must be pairs (c, e), such as [(1.0, 1.0), (0.5, 1.0)], but they are "
+            f"{_checks.shown(pairs)}"
+        )
     for pair in pairs:
         try:
             c, e = pair
@@ -357,10 +379,11 @@ def _trial(
     learner = method.build(problem, ball, rounds=rounds, seed=(seed, 1), **_options(constants))
     stream = make_stream(setting, data, batch_size=batch_size, rounds=rounds, seed=seed)
     try:
-        if name not in _WARM:  # compile before the clock runs, once in a process
+        kind = (name, data.is_sparse)
+        if kind not in _WARM:  # compile before the clock runs, once in a process
             few = make_stream(setting, data, batch_size=batch_size, rounds=min(rounds, 2), seed=0)
             method.build(problem, ball, rounds=2, seed=0, **_options(constants)).run(few)
-            _WARM.add(name)
+            _WARM.add(kind)
         ran = learner.run(stream)
         score = float(np.mean(ran.losses)) if criterion == "regret" else float(
             problem.loss(np.asarray(ran.decision, dtype=np.float64), data)
@@ -389,17 +412,29 @@ def _parallel(n_jobs: Any) -> Any:
         return Parallel(n_jobs=n_jobs)
 
 
-def _numbered(i: int, arguments: tuple[Any, ...]) -> tuple[int, dict[str, Any]]:
-    return i, _trial(*arguments)
+def _usable(arrays: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return what a trial has left, or None where that is not a score and a time."""
+    numbers = [(arrays or {}).get(name, np.empty(0)) for name in ("score", "seconds")]
+    return arrays if all(n.shape == () and n.dtype.kind == "f" for n in numbers) else None
+
+
+def _numbered(
+    i: int, arguments: tuple[Any, ...], folder: Path | None, key: dict[str, Any]
+) -> tuple[int, dict[str, Any]]:
+    """Run a trial, and keep it where a folder is in reach: who asked for it may be gone by then."""
+    arrays = _trial(*arguments)
+    if folder is not None and folder.is_dir():
+        TrialStore(folder).put(key, arrays)
+    return i, arrays
 
 
 def _run(
-    tasks: Sequence[tuple[int, tuple[Any, ...]]], parallel: Any
+    tasks: Sequence[tuple[Any, ...]], parallel: Any
 ) -> Generator[tuple[int, dict[str, Any]], None, None]:
     """Yield the outcomes as they come; close it to stop the trials that are still running."""
     if parallel is None:
-        for i, arguments in tasks:
-            yield _numbered(i, arguments)
+        for task in tasks:
+            yield _numbered(*task)
         return
     from joblib import delayed
 
@@ -414,7 +449,7 @@ def _run(
                 warnings.filterwarnings("ignore", category=UserWarning, module=r"joblib\b")
                 outcomes.close()
         return
-    # By portions, so that at most one portion is lost when the search is stopped.
+    # By portions, so that progress is seen.
     size = max(1, 2 * parallel._effective_n_jobs())
     for start in range(0, len(tasks), size):
         yield from parallel(delayed(_numbered)(*task) for task in tasks[start : start + size])
@@ -441,7 +476,13 @@ def format_grid(search: GridSearch, rows: int = 10) -> str:
     str
         What was searched, and a line for each point; ``above best`` is paired by trial. A dash
         stands for standard errors of one trial, and for whatever overflow leaves undefined.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `rows` is no whole number from 1 on.
     """
+    rows = _checks.positive_int(rows, "rows")
     extra = [name for name in ("eta", "scale") if getattr(search.best, name) is not None]
     what = {"regret": "mean loss of the decisions played", "last": "loss of the last decision"}
     head = ["step c,e", "momentum c,e", *extra, "loss", "+-", "above best", "+-", "seconds"]
