@@ -51,18 +51,20 @@ def answer(
 
 
 def vertex_for(
-    found: Any, direction: npt.NDArray[Any], oracle: str = "set.lmo"
+    found: Any, direction: npt.NDArray[Any], *, look: bool = True
 ) -> Vertex | npt.NDArray[Any]:
     """Return what an oracle gave for a finite direction: structured, or else a new array.
 
-    A structured vertex is looked at through its inner product, at no more than its own cost.
+    A structured vertex is looked at through its inner product, at no more than its own cost; not
+    without `look`, where it is to be a part of another one.
     """
     if not isinstance(found, Vertex) or found.shape != direction.shape:
-        return answer(found, direction.shape, oracle)
-    with np.errstate(over="ignore", invalid="ignore"):
-        slope = found.dot(direction)
-    if not math.isfinite(slope) and not np.isfinite(dense := found.toarray()).all():
-        raise _not_finite(oracle, direction.shape, dense)
+        return answer(found, direction.shape, "set.lmo")
+    if look:
+        with np.errstate(over="ignore", invalid="ignore"):
+            slope = found.dot(direction)
+        if not math.isfinite(slope) and not np.isfinite(dense := found.toarray()).all():
+            raise _not_finite("set.lmo", direction.shape, dense)
     return found
 
 

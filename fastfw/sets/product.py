@@ -245,7 +245,7 @@ class ProductSet(ConvexSet):
                     found = own.lmo(part, start.parts[name])
                 else:
                     found = own.lmo(part)
-                parts[name] = vertex_for(found, part)
+                parts[name] = vertex_for(found, part, look=False)
         return ProductVertex(parts, self._shape, g.dtype)
 
     @property
