@@ -219,7 +219,7 @@ def problem_from_function(
     >>> result.average.round(2)
     array([0.5 , 0.49, 0.01])
     """
-    if not callable(loss_and_gradient) or isinstance(loss_and_gradient, type):
+    if isinstance(loss_and_gradient, type) or not callable(loss_and_gradient):
         raise TypeError(
             "loss_and_gradient must be a function (x, batch) or (x, X, y) that returns a loss and "
             f"a gradient, but it is {shown(loss_and_gradient)}"

@@ -325,13 +325,10 @@ def _grid(
     for name, given, has in (("eta", etas, method.eta), ("scale", scales, method.meta)):
         if given is None:
             continue
-        if not isinstance(given, Iterable) or isinstance(given, str):
-            raise TypeError(
-                f"{name}s must be numbers, such as [0.5, 1.0], but they are {_checks.shown(given)}"
-            )
         if not has:
             raise ValueError(f"{name}s: {method.label} has no such constant; leave them out")
-        axes[name] = [_checks.positive_float(value, f"{name}s") for value in given]
+        values = _listed(given, f"{name}s", "numbers, such as [0.5, 1.0]")
+        axes[name] = [_checks.positive_float(value, f"{name}s") for value in values]
     for name, values in axes.items():
         if not values:
             raise ValueError(f"{name}: give at least one value to try")
@@ -341,15 +338,16 @@ def _grid(
     return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
 
 
+def _listed(values: Any, name: str, wanted: str) -> list[Any]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be {wanted}, but they are {_checks.shown(values)}")
+    return list(values)
+
+
 def _pairs(pairs: Iterable[Pair], name: str) -> list[Pair]:
     """Return checked pairs; the schedule they stand for says what is wrong with one."""
     checked = []
-    if not isinstance(pairs, Iterable) or isinstance(pairs, str):
-        raise TypeError(
-            f"{name} must be pairs (c, e), such as [(1.0, 1.0), (0.5, 1.0)], but they are "
-            f"{_checks.shown(pairs)}"
-        )
-    for pair in pairs:
+    for pair in _listed(pairs, name, "pairs (c, e), such as [(1.0, 1.0), (0.5, 1.0)]"):
         try:
             c, e = pair
             schedule = power_schedule(c, e)
