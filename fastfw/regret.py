@@ -278,7 +278,7 @@ def _solve(
     """Projected quasi-Newton, or simplicial decomposition where there is no projection."""
 
     def lmo(direction: Array) -> Array:
-        return dense_vertex(set, direction)
+        return dense_vertex(set, locked(direction))
 
     def project(x: Array) -> Array:
         return projected(set, x).astype(float, copy=False)
