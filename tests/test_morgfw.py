@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import fastfw as fw
 from meta_cases import SHAPE, assert_equals_reference, data, learner, stream
@@ -319,3 +320,22 @@ def test_files_of_own_bases_and_damaged_files(tmp_path):
         np.savez(damaged, **arrays)
         with pytest.raises(ValueError, match=r"out of range|not finite"):
             fw.MORGFW.load(damaged)
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.coo_array, sparse.csc_matrix])
+def test_sub_batches_of_sparse_pairs(kind):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 6)) * (rng.random((20, 6)) < 0.5), rng.integers(0, 3, 20)
+    played = []
+    for features in (X, kind(X)):
+        learner = fw.MORGFW(
+            fw.SoftmaxRegression(6, 3),
+            fw.RowL1Ball((3, 6), 2.0),
+            rounds=3,
+            sub_batch_size=5,
+            seed=1,
+        )
+        for _ in range(3):
+            learner.observe((features, y))
+        played.append(learner.play())
+    assert np.allclose(*played, rtol=0.0, atol=1e-12)

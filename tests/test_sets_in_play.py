@@ -449,3 +449,24 @@ def test_an_oracle_is_not_blamed_for_what_it_was_asked():
         fw.best_fixed_decision(problem, Follows(), np.ones((2, 3)), np.zeros(2, int))
     with pytest.raises(FloatingPointError, match="the loss at the start"):
         fw.best_fixed_decision(problem, fw.Simplex(3), np.ones((2, 3)), np.zeros(2, int))
+
+
+@pytest.mark.parametrize("kind", [fw.ORGFW, fw.OSFW, fw.OFW, fw.OAW, fw.RegularizedOFW])
+def test_warm_starts_of_dense_vertices_without_a_default(kind):
+    class Corners:
+        shape = (4,)
+        diameter = 4.0
+        warm_starts = True
+        seen = None
+
+        def lmo(self, direction, start):
+            self.seen = start
+            return np.where(direction < 0.0, 1.0, -1.0)
+
+    corners = Corners()
+    problem = fw.problem_from_function(lambda x, batch: (0.5 * x @ x - x.sum(), x - 1.0), 4)
+    learner = kind(problem, corners)
+    learner.run([np.ones((2, 4))] * 3)
+    assert np.isin(np.asarray(corners.seen), (-1.0, 1.0)).all()
+    best = fw.best_fixed_decision(problem, corners, np.ones((2, 4)))
+    assert best.value == pytest.approx(-2.0)

@@ -265,7 +265,7 @@ def grid_search(
     }
     cells = [(point, first + trial) for trial in range(count) for point in range(len(grid))]
     with tempfile.TemporaryDirectory() as scratch:
-        store = TrialStore(scratch if folder is None else folder)
+        store = TrialStore(scratch if folder is None else os.path.abspath(folder))
         store.tidy()
         keys = [{**common, "seed": s, "constants": grid[point]} for point, s in cells]
         outcomes = [_usable(store.get(key)) for key in keys]
@@ -273,7 +273,7 @@ def grid_search(
         done = len(cells) - len(pending)
         if progress is not None and done:
             progress(done - 1, len(cells), "kept")
-        here = None if folder is None or parallel is None else store.folder.absolute()
+        here = None if folder is None or parallel is None else store.folder
         if here is not None:
             here.mkdir(parents=True, exist_ok=True)
         tasks = [

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fastfw import base_learners
 from fastfw._checks import FloatArray, IndexArray, batch_parts, positive_int
+from fastfw._csr import is_sparse
 from fastfw.base_learners import FTPL, BaseLearner, Turn
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import Engine, on_row_l1_ball
@@ -237,4 +238,5 @@ def _part(batch: Any, picked: IndexArray) -> Any:
     if isinstance(batch, Dataset):
         return Batch(batch, picked)
     X, y = batch_parts(batch)
-    return np.asarray(X)[picked], np.asarray(y)[picked]
+    rows = X.tocsr()[picked] if is_sparse(X) else np.asarray(X)[picked]
+    return rows, np.asarray(y)[picked]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fastfw._checks import locked
 from fastfw.sets import DenseVertex, Vertex
-from fastfw.sets._answers import answer, vertex_for
+from fastfw.sets._answers import answer, asked, vertex_for
 from fastfw.sets._vertex import code_of
 
 __all__ = ["decode", "encode", "evaluate", "loss_at", "slope", "toward", "vertex"]
@@ -51,10 +51,10 @@ def vertex(
         raise FloatingPointError(f"round {t}: the gradient estimate is not finite")
     if state is not None and getattr(set, "warm_starts", False):
         start = decode(set, state["warm"], direction.dtype) if "warm" in state else None
-        found = vertex_for(set.lmo(locked(direction), start), direction)
-        state["warm"] = found.code  # type: ignore[union-attr]
+        found = vertex_for(asked(set, locked(direction), start), direction)
+        state["warm"] = encode(set, found, direction.dtype)
         return found
-    return vertex_for(set.lmo(locked(direction)), direction)
+    return vertex_for(asked(set, locked(direction)), direction)
 
 
 def toward(x: npt.NDArray[Any], v: Vertex | npt.NDArray[Any], eta: float) -> npt.NDArray[Any]:

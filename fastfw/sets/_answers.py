@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray
 from fastfw.sets._vertex import Vertex
 
-__all__ = ["answer", "dense_vertex", "diameter_of", "projected", "start_of", "vertex_for"]
+__all__ = ["answer", "asked", "dense_vertex", "diameter_of", "projected", "start_of", "vertex_for"]
 
 
 def answer(
@@ -68,10 +68,15 @@ def vertex_for(
     return found
 
 
+def asked(set: Any, direction: npt.NDArray[Any], start: Vertex | None = None) -> Any:
+    """Return what the set's oracle gives, told an earlier answer where it can begin from one."""
+    return set.lmo(direction, start) if getattr(set, "warm_starts", False) else set.lmo(direction)
+
+
 def dense_vertex(set: Any, direction: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Return the set's vertex for a direction as a new array of float64."""
     finite = bool(np.isfinite(direction).all())
-    found = set.lmo(direction)
+    found = asked(set, direction)
     return answer(found, tuple(set.shape), "set.lmo", np.float64, finite=finite)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, float_dtype, require
-from fastfw.sets._answers import diameter_of, projected, start_of, vertex_for
+from fastfw.sets._answers import asked, diameter_of, projected, start_of, vertex_for
 from fastfw.sets._base import ConvexSet, point_inside
 from fastfw.sets._vertex import DenseVertex, Vertex, code_of
 
@@ -241,10 +241,7 @@ class ProductSet(ConvexSet):
         for name, part in self.blocks(g).items():
             own = self._sets[name]
             with _named(name):
-                if start is not None and getattr(own, "warm_starts", False):
-                    found = own.lmo(part, start.parts[name])
-                else:
-                    found = own.lmo(part)
+                found = asked(own, part, None if start is None else start.parts[name])
                 parts[name] = vertex_for(found, part, look=False)
         return ProductVertex(parts, self._shape, g.dtype)
 
