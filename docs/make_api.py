@@ -26,8 +26,8 @@ SECTIONS = {
     "Base learners": "FTPL OGD RFTL BaseLearner LinearLearner",
     "Problems": "SoftmaxRegression OneHiddenLayer problem_from_function FunctionProblem",
     "Sets": (
-        "RowL1Ball L1Ball Simplex LInfBall L2Ball GroupL1Ball KSparsePolytope NuclearNormBall "
-        "FlowPolytope BirkhoffPolytope ProductSet ConvexSet"
+        "RowL1Ball RowKSparsePolytope L1Ball Simplex LInfBall L2Ball GroupL1Ball KSparsePolytope "
+        "NuclearNormBall FlowPolytope BirkhoffPolytope ProductSet ConvexSet"
     ),
     "Vertices": (
         "Vertex RowVertex L1Vertex SignVertex GroupVertex KSparseVertex RankOneVertex PathVertex "

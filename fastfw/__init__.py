@@ -60,6 +60,7 @@ _HOME = {
     "ProductSet": "sets",
     "ProductVertex": "sets",
     "RankOneVertex": "sets",
+    "RowKSparsePolytope": "sets",
     "RowL1Ball": "sets",
     "RowVertex": "sets",
     "SignVertex": "sets",
@@ -139,6 +140,7 @@ if TYPE_CHECKING:
     from fastfw.sets import ProductSet as ProductSet
     from fastfw.sets import ProductVertex as ProductVertex
     from fastfw.sets import RankOneVertex as RankOneVertex
+    from fastfw.sets import RowKSparsePolytope as RowKSparsePolytope
     from fastfw.sets import RowL1Ball as RowL1Ball
     from fastfw.sets import RowVertex as RowVertex
     from fastfw.sets import SignVertex as SignVertex

@@ -38,13 +38,24 @@ def box_vertices(s):
         yield s.radius * np.array(signs).reshape(s.shape)
 
 
-def ksparse_vertices(s):
-    n = math.prod(s.shape)
-    for places in itertools.combinations(range(n), s.k):
-        for signs in itertools.product([1.0, -1.0], repeat=s.k):
+def _signed(n, k):
+    """All vectors of n entries of which k are 1 or -1."""
+    for places in itertools.combinations(range(n), k):
+        for signs in itertools.product([1.0, -1.0], repeat=k):
             v = np.zeros(n)
             v[list(places)] = signs
-            yield s.radius * v.reshape(s.shape)
+            yield v
+
+
+def ksparse_vertices(s):
+    for v in _signed(math.prod(s.shape), s.k):
+        yield s.radius * v.reshape(s.shape)
+
+
+def row_ksparse_vertices(s):
+    n_rows, n = s.shape
+    for rows in itertools.product(_signed(n, s.k), repeat=n_rows):
+        yield s.radius / s.k * np.array(rows)
 
 
 def birkhoff_vertices(s):
@@ -77,13 +88,14 @@ def simplex_program(s):
     return {"A_eq": np.ones((1, s.shape[0])), "b_eq": [s.radius], "bounds": (0, None)}
 
 
-def _absolute(s, bound, most):
-    """X = p - q with p, q >= 0: entries of p + q at most `most`, their sum at most `bound`."""
+def _absolute(s, bound, most, n_rows=1):
+    """X = p - q with p, q >= 0: entries of p + q at most `most`, sums of rows at most `bound`."""
     n = math.prod(s.shape)
-    rows = [np.hstack([np.eye(n), np.eye(n)]), np.ones((1, 2 * n))]
+    sums = np.kron(np.eye(n_rows), np.ones((1, n // n_rows)))
+    rows = [np.hstack([np.eye(n), np.eye(n)]), np.hstack([sums, sums])]
     return {
         "A_ub": np.vstack(rows),
-        "b_ub": np.concatenate([np.full(n, most), [bound]]),
+        "b_ub": np.concatenate([np.full(n, most), np.full(n_rows, bound)]),
         "bounds": (0, None),
     }
 
@@ -119,6 +131,11 @@ POLYTOPES = {
         lambda: fw.KSparsePolytope((2, 3), k=2, radius=1.5),
         ksparse_vertices,
         lambda s: _absolute(s, s.k * s.radius, s.radius),
+    ),
+    "RowKSparsePolytope": Polytope(
+        lambda: fw.RowKSparsePolytope((2, 3), k=2, radius=3.0),
+        row_ksparse_vertices,
+        lambda s: _absolute(s, s.radius, s.radius / s.k, n_rows=2),
     ),
     "BirkhoffPolytope": Polytope(
         lambda: fw.BirkhoffPolytope(4), birkhoff_vertices, birkhoff_program

@@ -128,6 +128,8 @@ def test_lowest_index_wins_ties():
     sparse = fw.KSparsePolytope(5, k=2, radius=1.0)
     assert sparse.lmo([1.0, -1.0, 1.0, 1.0, 0.5]).toarray().tolist() == [-1.0, 1.0, 0, 0, 0]
     assert sparse.lmo([0.5, 1.0, -2.0, 1.0, 1.0]).indices.tolist() == [1, 2]
+    rows = fw.RowKSparsePolytope((2, 3), k=2, radius=6.0)
+    assert rows.lmo([[1.0, 2.0, -1.0], [0.0] * 3]).toarray().tolist() == [[-3, -3, 0], [-3, -3, 0]]
     assert fw.GroupL1Ball([1, 0, 0], 5.0).lmo([5.0, 3.0, 4.0]).toarray().tolist() == [0, -3.0, -4.0]
     assert fw.GroupL1Ball([1, 0, 0], 5.0).lmo(np.zeros(3)).toarray().tolist() == [0, -5.0, 0]
     assert fw.BirkhoffPolytope(3).lmo(np.zeros((3, 3))).columns.tolist() == [0, 1, 2]
@@ -410,6 +412,38 @@ def test_k_sparse_projection_by_bisection(numbers, k, radius):
     assert np.abs(own.project(x) - wanted).max() <= 32 * EPS * (a.max() + own.k * radius)
 
 
+def test_rows_of_one_entry_are_the_row_l1_ball():
+    """K = 1: the same oracle, projection and diameter."""
+    rows, ball = fw.RowKSparsePolytope((3, 4), 1, 2.0), fw.RowL1Ball((3, 4), 2.0)
+    assert rows.diameter == ball.diameter
+    for g in directions((3, 4), 9, seed=5):
+        assert np.array_equal(rows.lmo(g), ball.lmo(g))
+        assert np.abs(rows.project(g) - ball.project(g)).max() <= 32 * EPS * (np.abs(g).max() + 2)
+
+
+def test_learned_and_certified_over_sparse_rows(tmp_path):
+    """A learner stays inside, continues from a file; the comparator's gap is that of its point."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 5))
+    y = X[:, :3].argmax(axis=1)
+    problem, rows = fw.SoftmaxRegression(5, 3), fw.RowKSparsePolytope((3, 5), 2, 6.0)
+    batches = list(fw.iid_stream(X, y, batch_size=6, rounds=20, seed=1))
+    learner, other = fw.ORGFW(problem, rows), fw.ORGFW(problem, rows)
+    other.run(batches[:10])
+    other.save(tmp_path / "learner")
+    other = fw.ORGFW.load(tmp_path / "learner")
+    for result in (learner.run(batches), other.run(batches[10:])):
+        assert rows.contains(result.decision)
+    assert np.array_equal(learner.play(), other.play())
+    best = fw.best_fixed_decision(problem, rows, X, y)
+    assert rows.contains(best.decision)
+    gradient = problem.gradient(best.decision, (X, y))
+    gap = float((gradient * best.decision).sum()) - rows.lmo(gradient).dot(gradient)
+    assert best.gap == pytest.approx(gap, abs=1e-12)
+    assert best.gap <= 1e-6 * best.value
+    assert best.value <= problem.loss(learner.average, (X, y))
+
+
 @quick
 @given(st.lists(entries, min_size=2, max_size=7), st.sampled_from([0.25, 1.0, 3.0]))
 def test_simplex_projection_meets_its_conditions(numbers, radius):
@@ -491,6 +525,12 @@ def test_cycles_are_refused():
             "k must be at most the number of entries, 3",
         ),
         (lambda: fw.KSparsePolytope(3, 0), ValueError, "k must be"),
+        (
+            lambda: fw.RowKSparsePolytope((2, 3), 4, 1.0),
+            ValueError,
+            "k must be at most the number of columns, 3",
+        ),
+        (lambda: fw.RowKSparsePolytope(3, 1, 1.0), ValueError, r"a pair \(n_classes, n_feat"),
         (lambda: fw.NuclearNormBall(3, 1.0), ValueError, r"shape must be a pair \(m, n\)"),
         (lambda: fw.NuclearNormBall((3, 2), 1.0, seed=-1), ValueError, "seed"),
         (lambda: fw.BirkhoffPolytope(1), ValueError, "size must be an integer >= 2"),

@@ -36,6 +36,7 @@ _SETS = (
     "L2Ball",
     "LInfBall",
     "NuclearNormBall",
+    "RowKSparsePolytope",
     "RowL1Ball",
     "Simplex",
 )

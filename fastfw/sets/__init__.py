@@ -8,7 +8,7 @@ from fastfw.sets._vertex import DenseVertex, EntriesVertex, Vertex
 from fastfw.sets.balls import GroupL1Ball, GroupVertex, L2Ball, LInfBall, SignVertex
 from fastfw.sets.birkhoff import BirkhoffPolytope, PermutationVertex
 from fastfw.sets.flow import FlowPolytope, PathVertex
-from fastfw.sets.ksparse import KSparsePolytope, KSparseVertex
+from fastfw.sets.ksparse import KSparsePolytope, KSparseVertex, RowKSparsePolytope
 from fastfw.sets.l1 import L1Ball, L1Vertex
 from fastfw.sets.nuclear import NuclearNormBall, RankOneVertex
 from fastfw.sets.product import ProductSet, ProductVertex
@@ -36,6 +36,7 @@ __all__ = [
     "ProductSet",
     "ProductVertex",
     "RankOneVertex",
+    "RowKSparsePolytope",
     "RowL1Ball",
     "RowVertex",
     "SignVertex",

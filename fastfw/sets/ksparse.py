@@ -1,4 +1,4 @@
-"""The k-sparse polytope: the convex hull of vectors with k entries of one size."""
+"""K-sparse polytopes: hulls of points with k entries of one size, as a whole or in each row."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, positive_int
+from fastfw._checks import FloatArray, IndexArray, positive_int
 from fastfw.sets._base import ConvexSet, radius_of, shape_of
 from fastfw.sets._vertex import EntriesVertex
 
-__all__ = ["KSparsePolytope", "KSparseVertex"]
+__all__ = ["KSparsePolytope", "KSparseVertex", "RowKSparsePolytope"]
 
 
 class KSparseVertex(EntriesVertex):
-    """A vertex of `KSparsePolytope`: k entries, each plus or minus the radius.
+    """A vertex of a k-sparse polytope: k entries (in each row), each plus or minus one magnitude.
 
     Attributes
     ----------
-    indices : ndarray of int, shape (k,)
+    indices : ndarray of int, shape (k,), or (C k,) for C rows
         Places, increasing, in C order.
-    values : ndarray, shape (k,)
+    values : ndarray, of the same shape
         The entries there.
     """
 
@@ -31,11 +31,113 @@ class KSparseVertex(EntriesVertex):
 
     @property
     def code(self) -> npt.NDArray[np.intp]:
-        """+r at place j is j, -r is -1 - j; shape (k,)."""
+        """A positive entry at place j is j, a negative one -1 - j; of the indices' shape."""
         return np.where(self.values > 0.0, self.indices, ~self.indices)
 
 
-class KSparsePolytope(ConvexSet):
+class _KSparse(ConvexSet):
+    """What both polytopes share: points as rows of n entries, each row in one polytope."""
+
+    _k: int
+    _radius: float
+
+    @property
+    def k(self) -> int:
+        """Number of nonzero entries of a vertex, of each row where there are rows."""
+        return self._k
+
+    @property
+    def _entry(self) -> float:
+        """Magnitude of a vertex' entries, r: entries of a point reach r, their sum k r."""
+        return self._radius
+
+    def _rows(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return a point as its rows."""
+        return x.reshape(1, -1)
+
+    def lmo(self, direction: npt.ArrayLike) -> KSparseVertex:
+        """Linear minimisation oracle: -r sign(g) at the k entries of largest magnitude (of a row).
+
+        Of equal magnitudes the first are taken; sign(0) counts as +1. r is the magnitude of a
+        vertex' entries.
+
+        Parameters
+        ----------
+        direction : array_like, shape of the set
+            Any finite direction; float32 stays float32.
+
+        Returns
+        -------
+        KSparseVertex
+            The places and values.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it is not such an array.
+
+        Notes
+        -----
+        O(n + k log k) time for n entries.
+        """
+        g = self._direction(direction)
+        rows = self._rows(g)
+        n = rows.shape[1]
+        found = [c * n + _largest(np.abs(row), self._k) for c, row in enumerate(rows)]
+        places = np.concatenate(found)
+        values = np.where(g.reshape(-1)[places] >= 0.0, -self._entry, self._entry)
+        return KSparseVertex(places, values, self._shape, g.dtype)
+
+    def project(self, x: npt.ArrayLike) -> FloatArray:
+        """Return the nearest point of the set: magnitudes lowered by one threshold, then clipped.
+
+        The threshold theta >= 0 (of a row) is the least with sum_j min(max(|x_j| - theta, 0), r) <=
+        k r.
+
+        Parameters
+        ----------
+        x : array_like, shape of the set
+            Finite numbers; not changed.
+
+        Returns
+        -------
+        ndarray
+            A new array.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it is not such an array.
+
+        Notes
+        -----
+        O(n log n) time: the sum is linear between the 2 n numbers |x_j| and |x_j| - r.
+        """
+        point = self._projectable(x)
+        magnitudes = np.abs(self._rows(point)).astype(np.float64)
+        lowered = np.array([_lowered(row, self._k, self._entry) for row in magnitudes])
+        projected: FloatArray = np.copysign(lowered.reshape(self._shape), point)
+        return projected.astype(point.dtype)
+
+    def contains(self, x: npt.ArrayLike, tol: float = 1e-9) -> bool:
+        """Tell whether entries are at most r (1 + tol) and their sum at most k r (1 + tol)."""
+        point = self._candidate(x)
+        if point is None:
+            return False
+        a, r = np.abs(self._rows(point)), self._entry * (1.0 + tol)
+        with np.errstate(over="ignore"):
+            return bool(a.max() <= r and a.sum(axis=1).max() <= self._k * r)
+
+    def decode(self, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> KSparseVertex:
+        """Return the vertex of a code."""
+        values = np.where(code >= 0, self._entry, -self._entry)
+        return KSparseVertex(np.where(code >= 0, code, ~code), values, self._shape, dtype)
+
+    def _parameters(self) -> dict[str, Any]:
+        return {"shape": self._shape, "k": self._k, "radius": self._radius}
+
+
+class KSparsePolytope(_KSparse):
     r"""Convex hull of the vectors with k nonzero entries, each r or -r.
 
     .. math:: \{x : |x_j| \le r \text{ for all } j, \ \sum_j |x_j| \le k r\}
@@ -68,16 +170,8 @@ class KSparsePolytope(ConvexSet):
 
     def __init__(self, shape: int | Sequence[int], k: int, radius: float = 1.0) -> None:
         self._shape = shape_of(shape)
-        self._k = positive_int(k, "k")
-        n = math.prod(self._shape)
-        if self._k > n:
-            raise ValueError(f"k must be at most the number of entries, {n}, but it is {k}")
+        self._k = _entries(k, math.prod(self._shape), "entries")
         self._radius = radius_of(radius)
-
-    @property
-    def k(self) -> int:
-        """Number of nonzero entries of a vertex."""
-        return self._k
 
     @property
     def radius(self) -> float:
@@ -89,111 +183,112 @@ class KSparsePolytope(ConvexSet):
         """Largest Euclidean distance of two points, 2 r √k."""
         return 2.0 * self._radius * math.sqrt(self._k)
 
-    def lmo(self, direction: npt.ArrayLike) -> KSparseVertex:
-        """Linear minimisation oracle: -r sign(g) at the k entries of largest magnitude.
 
-        Of equal magnitudes the first are taken; sign(0) counts as +1.
+class RowKSparsePolytope(_KSparse):
+    r"""Matrices whose every row is in the hull of vectors with k nonzero entries of size r / k.
 
-        Parameters
-        ----------
-        direction : array_like, shape of the set
-            Any finite direction; float32 stays float32.
+    .. math::
 
-        Returns
-        -------
-        KSparseVertex
-            The k places and values.
+        \{W \in R^{C \times d} : \sum_j |W_{cj}| \le r, \ |W_{cj}| \le r / k \text{ for all } c, j\}
 
-        Raises
-        ------
-        TypeError, ValueError
-            If it is not such an array.
+    `RowL1Ball` is the case k = 1. A step of a Frank-Wolfe method moves towards one vertex, and so
+    brings in up to k new features of a class: a larger k learns faster, and less sparse weights.
 
-        Notes
-        -----
-        O(n + k log k) time.
-        """
-        g = self._direction(direction)
-        flat = g.reshape(-1)
-        magnitude = np.abs(flat)
-        n, k = flat.size, self._k
-        if k == n:
-            places = np.arange(n)
+    Parameters
+    ----------
+    shape : tuple of int
+        (C, d).
+    k : int
+        Number of nonzero entries of each row of a vertex, at most d.
+    radius : float
+        Bound on the l1 norm of every row, r > 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not such a number, or the shape is no pair.
+
+    Examples
+    --------
+    >>> import fastfw as fw
+    >>> P = fw.RowKSparsePolytope((2, 3), k=2, radius=8.0)
+    >>> P.lmo([[1.0, -5.0, 2.0], [0.0, 0.0, 0.0]]).toarray()
+    array([[ 0.,  4., -4.],
+           [-4., -4.,  0.]])
+    >>> P.diameter
+    16.0
+    """
+
+    def __init__(self, shape: tuple[int, int], k: int, radius: float) -> None:
+        self._shape = shape_of(shape)
+        if len(self._shape) != 2:
+            raise ValueError(f"shape must be a pair (n_classes, n_features), but it is {shape!r}")
+        self._k = _entries(k, self._shape[1], "columns")
+        self._radius = radius_of(radius)
+
+    @property
+    def radius(self) -> float:
+        """Bound on the l1 norm of every row, r."""
+        return self._radius
+
+    @property
+    def diameter(self) -> float:
+        """Largest Euclidean distance of two points, 2 r √(C / k)."""
+        return 2.0 * self._radius * math.sqrt(self._shape[0] / self._k)
+
+    @property
+    def _entry(self) -> float:
+        return self._radius / self._k
+
+    def _rows(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return x
+
+
+def _entries(k: int, most: int, what: str) -> int:
+    """Return k, checked."""
+    k = positive_int(k, "k")
+    if k > most:
+        raise ValueError(f"k must be at most the number of {what}, {most}, but it is {k}")
+    return k
+
+
+def _largest(a: FloatArray, k: int) -> IndexArray:
+    """Return the places of the k largest entries, increasing; of equal ones the first."""
+    n = a.size
+    if k == n:
+        return np.arange(n)
+    if k == 1:
+        return np.array([a.argmax()])
+    least = np.partition(a, n - k)[n - k]  # the k-th largest
+    above = np.flatnonzero(a > least)
+    level = np.flatnonzero(a == least)[: k - above.size]
+    return np.sort(np.concatenate([above, level]))
+
+
+def _lowered(a: npt.NDArray[np.float64], k: int, r: float) -> npt.NDArray[np.float64]:
+    """Return min(max(a - theta, 0), r) with the least theta >= 0 for a sum of at most k r."""
+    if np.minimum(a, r).sum() > k * r:
+        # theta lies in [p - r, p] for the (k + 1)-th largest number p: seen from there, numbers
+        # beyond [-r, r] are out or full, and numbers of any size lose nothing in the sums.
+        pivot = np.partition(a, a.size - k - 1)[a.size - k - 1]
+        a = np.clip(a - pivot, -r, r)
+        a = np.maximum(a - _threshold(a, k, r), 0.0)
+    return np.minimum(a, r)
+
+
+def _threshold(a: npt.NDArray[np.float64], k: int, r: float) -> float:
+    """Return theta in [-r, 0] with sum_j min(max(a_j - theta, 0), r) = k r."""
+    filled = np.clip(a - r, -r, 0.0)  # below this threshold an entry is full
+    breaks = np.unique(np.concatenate([np.minimum(a, 0.0), filled, [-r, 0.0]]))
+    low, high = 1, breaks.size - 1  # the sum is within the budget at breaks[high]
+    while low < high:
+        middle = (low + high) // 2
+        if np.minimum(np.maximum(a - breaks[middle], 0.0), r).sum() > k * r:
+            low = middle + 1
         else:
-            least = np.partition(magnitude, n - k)[n - k]  # the k-th largest
-            above = np.flatnonzero(magnitude > least)
-            level = np.flatnonzero(magnitude == least)[: k - above.size]
-            places = np.sort(np.concatenate([above, level]))
-        values = np.where(flat[places] >= 0.0, -self._radius, self._radius)
-        return KSparseVertex(places, values, self._shape, g.dtype)
-
-    def project(self, x: npt.ArrayLike) -> FloatArray:
-        """Return the nearest point of the set: magnitudes lowered by one threshold, then clipped.
-
-        The threshold theta >= 0 is the least with sum_j min(max(|x_j| - theta, 0), r) <= k r.
-
-        Parameters
-        ----------
-        x : array_like, shape of the set
-            Finite numbers; not changed.
-
-        Returns
-        -------
-        ndarray
-            A new array.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If it is not such an array.
-
-        Notes
-        -----
-        O(n log n) time: the sum is linear between the 2 n numbers |x_j| and |x_j| - r.
-        """
-        point = self._projectable(x)
-        a = np.abs(point.reshape(-1)).astype(np.float64)
-        r, budget = self._radius, self._k * self._radius
-        if np.minimum(a, r).sum() > budget:
-            # theta lies in [p - r, p] for the (k + 1)-th largest number p: seen from there, numbers
-            # beyond [-r, r] are out or full, and numbers of any size lose nothing in the sums.
-            pivot = np.partition(a, a.size - self._k - 1)[a.size - self._k - 1]
-            a = np.clip(a - pivot, -r, r)
-            a = np.maximum(a - self._threshold(a), 0.0)
-        a = np.minimum(a, r)
-        return np.copysign(a.reshape(self._shape), point).astype(point.dtype)
-
-    def contains(self, x: npt.ArrayLike, tol: float = 1e-9) -> bool:
-        """Tell whether entries are at most r (1 + tol) and their sum at most k r (1 + tol)."""
-        point = self._candidate(x)
-        if point is None:
-            return False
-        a, r = np.abs(point), self._radius * (1.0 + tol)
-        with np.errstate(over="ignore"):
-            return bool(a.max() <= r and a.sum() <= self._k * r)
-
-    def _threshold(self, a: npt.NDArray[np.float64]) -> float:
-        """Return theta in [-r, 0] with sum_j min(max(a_j - theta, 0), r) = k r."""
-        r, budget = self._radius, self._k * self._radius
-        filled = np.clip(a - r, -r, 0.0)  # below this threshold an entry is full
-        breaks = np.unique(np.concatenate([np.minimum(a, 0.0), filled, [-r, 0.0]]))
-        low, high = 1, breaks.size - 1  # the sum is within the budget at breaks[high]
-        while low < high:
-            middle = (low + high) // 2
-            if np.minimum(np.maximum(a - breaks[middle], 0.0), r).sum() > budget:
-                low = middle + 1
-            else:
-                high = middle
-        # Between breaks[low - 1] and breaks[low] the same entries lie inside (0, r).
-        left, right = breaks[low - 1], breaks[low]
-        inside = (a > left) & (filled <= left)
-        rest = budget - np.count_nonzero(filled >= right) * r - (a[inside] - right).sum()
-        return float(right - max(rest, 0.0) / max(np.count_nonzero(inside), 1))
-
-    def decode(self, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> KSparseVertex:
-        """Return the vertex of a code."""
-        values = np.where(code >= 0, self._radius, -self._radius)
-        return KSparseVertex(np.where(code >= 0, code, ~code), values, self._shape, dtype)
-
-    def _parameters(self) -> dict[str, Any]:
-        return {"shape": self._shape, "k": self._k, "radius": self._radius}
+            high = middle
+    # Between breaks[low - 1] and breaks[low] the same entries lie inside (0, r).
+    left, right = breaks[low - 1], breaks[low]
+    inside = (a > left) & (filled <= left)
+    rest = k * r - np.count_nonzero(filled >= right) * r - (a[inside] - right).sum()
+    return float(right - max(rest, 0.0) / max(np.count_nonzero(inside), 1))
