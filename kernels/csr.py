@@ -2,24 +2,28 @@
 
 Features come as a CSR matrix (`indptr`, `indices`, `data`; indices increase within a row),
 parameters are stored (features, classes): see `_rows`. A round costs the batch's nonzeros times
-classes, and one reading of the estimate, which is kept as d = s d̃ so that no sweep is needed
-to shrink it.
+classes, whatever the number of features: the estimate is kept as d = s d̃, so that no sweep is
+needed to shrink it, and its largest entries are found by bounds, see `bounds`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from . import bounds
 from ._bits import magnitude_bits
 from ._jit import REASSOCIATE, kernel
 from ._rows import row_products, row_updates
-from .l1 import LARGEST_LAZY_STEP, SMALLEST_SCALE, fold
+from .l1 import LARGEST_LAZY_STEP, SMALLEST_SCALE
 from .logistic import DENSE_PREVIOUS, LONGEST_BLOCK, NO_PREVIOUS, ONE_VERTEX_BACK
 from .loops import LAST_STEP, SCALE, WEIGHT
 from .softmax import log_loss, residual, softmax
 
 #: Entries of the scalar state of a run, after those of `loops`.
 ESTIMATE_SCALE, LARGEST = 4, 5
+
+#: Below this the estimate's scale is folded into it: long before anything overflows.
+SMALLEST_ESTIMATE_SCALE = 2.0**-60
 
 #: Features searched together for the largest entries of the estimate.
 SEARCHED = 256
@@ -258,15 +262,29 @@ def lmo(d, radius, index, value):
 
 
 @kernel()
-def step(u, total, previous, s, weight, index, value, eta):
-    """As `l1.step` for u (features, classes)."""
+def _fold(u, total, s, weight, support):
+    """As `l1.fold`, in the features of the support alone: all others are zero."""
+    scale, w = u.dtype.type(s), u.dtype.type(weight)
+    for k in range(1, support[0] + 1):
+        j = support[k]
+        for c in range(u.shape[1]):
+            total[j, c] += w * u[j, c]
+            u[j, c] *= scale
+
+
+@kernel()
+def step(u, total, previous, s, weight, index, value, eta, support, known):
+    """As `l1.step` for u (features, classes), which is zero in features outside the support.
+
+    The support is a list with its length in front; known[j] says whether feature j is in it.
+    """
     real = u.dtype.type
-    n, n_classes = u.shape
-    flat, sums = u.reshape((1, n * n_classes)), total.reshape((1, n * n_classes))
+    n_classes = u.shape[1]
     if eta > LARGEST_LAZY_STEP:
-        fold(flat, sums, s, weight)
+        _fold(u, total, s, weight, support)
         keep = real(1.0 - eta)
-        for j in range(n):
+        for k in range(1, support[0] + 1):
+            j = support[k]
             for c in range(n_classes):
                 previous[j, c] = u[j, c]
                 u[j, c] *= keep
@@ -275,19 +293,32 @@ def step(u, total, previous, s, weight, index, value, eta):
         s *= 1.0 - eta
     w = real(weight)
     for c in range(n_classes):
+        j = index[c]
+        if not known[j]:
+            known[j] = True
+            support[0] += 1
+            support[support[0]] = j
         move = real(eta * value[c] / s)
-        u[index[c], c] += move
-        total[index[c], c] -= w * move
+        u[j, c] += move
+        total[j, c] -= w * move
     if s < SMALLEST_SCALE:
-        fold(flat, sums, s, weight)
+        _fold(u, total, s, weight, support)
         s, weight = 1.0, 0.0
     return s, weight
 
 
 @kernel()
+def _scale_all(d, scale):
+    keep = d.dtype.type(scale)
+    for j in range(d.shape[0]):
+        for c in range(d.shape[1]):
+            d[j, c] *= keep
+
+
+@kernel()
 def momentum_rounds(
     indptr, indices, data, y, rows, starts, mean, alpha, beta, gamma, eta, radius, limit,
-    u, d, previous, total, index, value, scalars, losses,
+    u, d, edges, tree, previous, total, index, value, support, known, scalars, losses,
 ):  # fmt: skip
     """As `loops.momentum_rounds`, on sparse rows.
 
@@ -320,33 +351,38 @@ def momentum_rounds(
         losses[t] = loss * reduction
         if not np.isfinite(loss):
             return t
-        scale, largest = scalars[ESTIMATE_SCALE] * gamma[t], scalars[LARGEST]
-        folded = scale < SMALLEST_SCALE
-        if folded:
-            largest *= scale
-        weight = reduction if folded else reduction / scale
-        magnitudes = 0.0
+        magnitudes, touched = 0.0, 0
         for k in range(batch.shape[0]):
-            magnitudes += _sum_of_magnitudes(data[indptr[batch[k]] : indptr[batch[k] + 1]])
-        if not largest + weight * (alpha[t] + beta[t]) * magnitudes < limit:
-            return t
-        if folded:
-            keep = real(scale)
-            for j in range(d.shape[0]):
-                for c in range(n_classes):
-                    d[j, c] *= keep
+            own = data[indptr[batch[k]] : indptr[batch[k] + 1]]
+            magnitudes += _sum_of_magnitudes(own)
+            touched += own.shape[0]
+        added = reduction * (alpha[t] + beta[t]) * magnitudes
+        scale, largest = scalars[ESTIMATE_SCALE] * gamma[t], scalars[LARGEST]
+        if scale < SMALLEST_ESTIMATE_SCALE or not largest + added / scale < limit:
+            if not largest * scale + added < limit:
+                return t
+            if largest > 0.0:
+                _scale_all(d, scale)
+                bounds.shrink(real(scale), tree)
             scale = 1.0
-        w = real(weight)
+        w = real(reduction / scale)
         for k in range(batch.shape[0]):
             for c in range(n_classes):
                 R[k, c] *= w
         add_gradient(indptr, indices, data, batch, R, d)
-        # line 8
-        scalars[LARGEST] = lmo(d, radius, index, value)
+        # line 8: by bounds, or by a sweep where that is less to look at
+        if touched < d.shape[0]:
+            bounds.raise_bounds(indices, indptr, batch, d, edges, tree)
+            scalars[LARGEST] = bounds.first_largest(d, edges, tree, index)
+            for c in range(n_classes):
+                value[c] = -radius if d[index[c], c] >= 0 else radius
+        else:
+            scalars[LARGEST] = lmo(d, radius, index, value)
+            bounds.forget(tree)
         # line 9
         scalars[SCALE], scalars[WEIGHT] = step(
             u, total, previous, scalars[SCALE], scalars[WEIGHT] + scalars[SCALE], index, value,
-            eta[t],
+            eta[t], support, known,
         )  # fmt: skip
         scalars[LAST_STEP] = eta[t]
         scalars[ESTIMATE_SCALE] = scale

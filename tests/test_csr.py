@@ -12,6 +12,7 @@ from scipy import sparse
 import fastfw as fw
 import reference as ref
 from fastfw._csr import csr_features
+from fastfw.kernels import bounds
 from fastfw.kernels import csr as kernels
 from fastfw.streams import Batch, Dataset
 from learner_cases import METHODS, RADIUS, make, problem_and_ball, snapshot
@@ -206,6 +207,32 @@ def test_vertex_is_the_first_largest(d, n_classes, seed):
     assert index.tolist() == list(positions)
     assert value.tolist() == list(values)
     assert largest == np.abs(g).max()
+
+
+@quick
+@given(st.integers(1, sized(3000, 90)), st.integers(1, 20), st.integers(0, 2**32 - 1))
+def test_bounds_lead_to_the_first_largest(n, n_classes, seed):
+    """After rows grow, shrink and tie; after the bounds were shrunk or forgotten."""
+    rng = np.random.default_rng(seed)
+    edges = bounds.levels(n)
+    d, tree = np.zeros((n, n_classes)), np.zeros((edges[-1], n_classes))
+    index = np.empty(n_classes, np.intp)
+    for turn in range(sized(40, 12)):
+        changed = np.unique(rng.integers(n, size=rng.integers(1, 8)))
+        d[changed] += np.round(rng.standard_normal((changed.size, n_classes)), 1)
+        d[changed[0]] = 0.0
+        if turn % 11 == 5:
+            d[:] = np.round(rng.standard_normal(d.shape), 1)
+            bounds.forget(tree)
+        if turn % 5 == 0:
+            keep = float(turn % 2) / 2
+            d *= keep
+            bounds.shrink(keep, tree)
+        starts = np.array([0, changed.size, changed.size])
+        bounds.raise_bounds(changed, starts, np.array([1, 0]), d, edges, tree)
+        largest = bounds.first_largest(d, edges, tree, index)
+        assert index.tolist() == np.abs(d).argmax(axis=0).tolist()
+        assert largest == np.abs(d).max()
 
 
 # --- learners -------------------------------------------------------------------------------------

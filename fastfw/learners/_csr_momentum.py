@@ -46,6 +46,22 @@ class CsrMomentum(FusedMomentum):
         self.index = np.zeros(n_classes, np.intp)
         self.value = np.zeros(n_classes)
         self.scalars = np.array([1.0, 0.0, 0.0, 0.0, 1.0, 0.0])
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Derive from the state the bounds of the estimate, and the features in use."""
+        from fastfw.kernels import bounds
+
+        d, n_classes = self.u.shape
+        self._edges = bounds.levels(d)
+        self._tree = np.zeros((self._edges[-1], n_classes), self.u.dtype)
+        bounds.forget(self._tree)
+        used = [a.any(axis=1) for a in (self.u, self.previous, self.sum)]
+        self._known = np.logical_or.reduce(used)
+        self._support = np.zeros(d + 1, np.intp)
+        features = np.flatnonzero(self._known)
+        self._support[0] = features.size
+        self._support[1 : 1 + features.size] = features
 
     def rounds(
         self, t: int, rows: Rows, starts: npt.NDArray[np.intp]
@@ -62,8 +78,8 @@ class CsrMomentum(FusedMomentum):
             done: int = csr.momentum_rounds(
                 *csr_parts(rows.X), rows.y, rows.rows, starts, mean,
                 alpha, beta, gamma, eta, self.radius, limit,
-                self.u, self.estimate, self.previous, self.sum,
-                self.index, self.value, self.scalars, losses,
+                self.u, self.estimate, self._edges, self._tree, self.previous, self.sum,
+                self.index, self.value, self._support, self._known, self.scalars, losses,
             )  # fmt: skip
         return done, losses[: done + 1]
 
@@ -82,11 +98,13 @@ class CsrMomentum(FusedMomentum):
             getattr(self, name)[...] = arrays[name]
         self.scalars[3] = 0.0  # there is but one estimate
         self.scalars[5] = np.abs(self.estimate).max()
+        self._make_room()
 
     def copy(self) -> CsrMomentum:
         """Return an independent engine in the same state."""
         other = copy.copy(self)
-        for name in ("u", "estimate", "previous", "sum", "index", "value", "scalars"):
+        names = ("u", "estimate", "previous", "sum", "index", "value", "scalars")
+        for name in (*names, "_tree", "_support", "_known"):
             setattr(other, name, getattr(self, name).copy())
         return other
 
