@@ -8,12 +8,15 @@ and read-only arrays. It shares memory with what was given where no conversion i
 from __future__ import annotations
 
 import sys
+from array import array
+from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["CSR", "csr_features", "csr_parts", "is_sparse", "taken"]
+__all__ = ["CSR", "check_structure", "csr_features", "csr_parts", "is_sparse", "sound_csr", "taken"]
 
 #: ``scipy.sparse.csr_array`` in canonical form; SciPy is imported where one comes in.
 CSR: TypeAlias = Any
@@ -64,8 +67,6 @@ def csr_features(
     array([[0., 0., 1.],
            [5., 0., 0.]])
     """
-    from scipy import sparse
-
     if X.ndim != 2:
         raise ValueError(
             f"{name} must be a matrix of shape (n_samples, n_features), but it has shape {X.shape}"
@@ -83,19 +84,8 @@ def csr_features(
     if dtype is None:
         single = X.dtype.newbyteorder("=") == np.float32
         dtype = np.dtype(np.float32 if single else np.float64)
-    given = X
-    if X.format == "csr":
-        _check_structure(X, name)
-    else:
-        if hasattr(X, "check_format"):
-            X.check_format(full_check=True)
-        X = X.tocsr()
-    data, indices, indptr = X.data, X.indices, X.indptr
-    if not _increasing(indices, indptr):
-        X = sparse.csr_array((data, indices, indptr), shape=(rows, columns), copy=True)
-        X.has_canonical_format = False  # nothing is known of it
-        X.sum_duplicates()
-        data, indices, indptr = X.data, X.indices, X.indptr
+    given, X = X, sound_csr(X, name)
+    indptr, indices, data = csr_parts(X)
     large = max(columns, int(indptr[-1])) > _INT32_MAX
     width = np.int64 if large else np.int32
     nnz = int(indptr[-1])
@@ -133,45 +123,183 @@ def _assembled(arrays: list[npt.NDArray[Any]], shape: tuple[int, int]) -> CSR:
     from scipy import sparse
 
     X = sparse.csr_array(shape, dtype=arrays[0].dtype)
-    views = []
-    for array in arrays:
-        view = array.view()
+    views = [part.view() for part in arrays]
+    for view in views:
         view.flags.writeable = False
-        views.append(view)
     # not through the constructor, which may choose another width of the indices
     X.data, X.indices, X.indptr = views
     X.has_canonical_format = True
     return X
 
 
-def _check_structure(X: Any, name: str) -> None:
-    """Refuse arrays that do not make a CSR matrix: kernels would read outside of them."""
+def sound_csr(X: Any, name: str) -> CSR:
+    """Return a sparse matrix of any format as CSR that code without checks may read.
+
+    Its indices increase within each row; entries and their dtype are those given. X itself where
+    it is so already. Its parts are looked at before anything reads them, and after a conversion.
+    """
+    from scipy import sparse
+
+    if X.format in _COORDINATES:
+        parts = _coordinates(X, name)
+        csr = sparse.coo_array((parts[0], parts[1:]), shape=X.shape).tocsr()
+    else:
+        check_structure(X, name)
+        csr = X if X.format == "csr" else X.tocsr()
+    if csr is not X:
+        _check_compressed(csr, name)
+    if _increasing(csr.indices, csr.indptr):
+        return csr
+    csr = sparse.csr_array((csr.data, csr.indices, csr.indptr), shape=X.shape, copy=True)
+    csr.has_canonical_format = False  # nothing is known of it
+    csr.sum_duplicates()
+    return csr
+
+
+def check_structure(X: Any, name: str) -> None:
+    """Refuse a sparse matrix whose parts do not make one: readers would leave their memory."""
+    if X.format in _COORDINATES:
+        _coordinates(X, name)
+    elif X.format in ("csr", "csc", "bsr"):
+        _check_compressed(X, name)
+
+
+def _check_compressed(X: Any, name: str) -> None:
+    """Refuse parts that do not make a matrix in the format CSR, CSC or BSR."""
+    data, indices, indptr = (_part(X, part, name) for part in ("data", "indices", "indptr"))
     rows, columns = X.shape
-    arrays = {"data": X.data, "indices": X.indices, "indptr": X.indptr}
-    for part, array in arrays.items():
-        if array.ndim != 1 or (part != "data" and array.dtype.kind not in "iu"):
+    if X.format == "bsr":
+        block = data.shape[1:]
+        if len(block) != 2 or 0 in block or rows % block[0] or columns % block[1]:
             raise ValueError(
-                f"{name}.{part} must have one axis{'' if part == 'data' else ' of integers'}, "
-                f"but its shape is {array.shape} and its dtype {array.dtype}"
+                f"{name}.data must hold blocks that divide its shape {X.shape}, but it has shape "
+                f"{data.shape}"
             )
-    indptr = X.indptr
+        rows, columns = rows // block[0], columns // block[1]
+    elif data.ndim != 1:
+        raise ValueError(f"{name}.data must have one axis, but its shape is {data.shape}")
+    if X.format == "csc":
+        rows, columns = columns, rows
     if len(indptr) != rows + 1 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
         raise ValueError(
             f"{name}.indptr must have {rows + 1} entries that begin with 0 and do not decrease"
         )
     nnz = int(indptr[-1])
-    if nnz > min(len(X.indices), len(X.data)):
+    if nnz > min(len(indices), len(data)):
         raise ValueError(
-            f"{name}.indptr ends with {nnz}, but there are {len(X.indices)} indices and "
-            f"{len(X.data)} values"
+            f"{name}.indptr ends with {nnz}, but there are {len(indices)} indices and "
+            f"{len(data)} values"
         )
-    indices = X.indices[:nnz]
+    indices = indices[:nnz]
     if nnz and (indices.min() < 0 or indices.max() >= columns):
         q = int(np.argmax((indices < 0) | (indices >= columns)))
+        what = {"csr": "columns", "csc": "rows", "bsr": "columns of blocks"}[X.format]
         raise ValueError(
-            f"{name}.indices[{q}] is {indices[q]}; with {columns} columns, "
+            f"{name}.indices[{q}] is {indices[q]}; with {columns} {what}, "
             f"indices must lie in 0, ..., {columns - 1}"
         )
+
+
+def _coordinates(X: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return values, row and column numbers of a matrix in another format, or refuse it."""
+    values, row, column = _COORDINATES[X.format](X, name)
+    if not values.shape == row.shape == column.shape or values.ndim != 1:
+        raise ValueError(
+            f"{name} must have a row and a column for each value, but the shapes of values, rows "
+            f"and columns are {values.shape}, {row.shape} and {column.shape}"
+        )
+    outside = (row < 0) | (row >= X.shape[0]) | (column < 0) | (column >= X.shape[1])
+    if outside.any():
+        q = int(np.argmax(outside))
+        raise ValueError(
+            f"{name} has an entry in row {row[q]}, column {column[q]}, which is not in its shape "
+            f"{X.shape}"
+        )
+    return values, row, column
+
+
+def _of_coo(X: Any, name: str) -> tuple[Any, ...]:
+    return _part(X, "data", name), _part(X, "row", name), _part(X, "col", name)
+
+
+def _of_lil(X: Any, name: str) -> tuple[Any, ...]:
+    sizes = []
+    for part in ("rows", "data"):
+        lists = getattr(X, part)
+        if np.shape(lists) != X.shape[:1] or not all(isinstance(row, list) for row in lists):
+            raise ValueError(f"{name}.{part} must be an array of {X.shape[0]} lists")
+        sizes.append(np.array([len(row) for row in lists]))
+    if (sizes[0] != sizes[1]).any():
+        i = int(np.argmax(sizes[0] != sizes[1]))
+        raise ValueError(
+            f"{name}.rows[{i}] has {sizes[0][i]} columns, but {name}.data[{i}] has {sizes[1][i]} "
+            "values"
+        )
+    column = _integers(chain.from_iterable(X.rows), f"{name}.rows")
+    values = _numbers(chain.from_iterable(X.data), f"{name}.data", X.dtype)
+    return values, np.repeat(np.arange(X.shape[0]), sizes[0]), column
+
+
+def _of_dok(X: Any, name: str) -> tuple[Any, ...]:
+    keys = _integers(chain.from_iterable(X.keys()), f"the keys of {name}")
+    if keys.size != 2 * len(X.keys()):
+        raise ValueError(f"the keys of {name} must be pairs of integers")
+    values = _numbers(X.values(), f"the values of {name}", X.dtype)
+    return values, keys[::2], keys[1::2]
+
+
+def _of_dia(X: Any, name: str) -> tuple[Any, ...]:
+    data, offsets = _part(X, "data", name), _part(X, "offsets", name)
+    if data.ndim != 2 or len(data) != len(offsets):
+        raise ValueError(
+            f"{name}.data must have a row for each of the {len(offsets)} offsets, but its shape is "
+            f"{data.shape}"
+        )
+    columns = np.arange(min(data.shape[1], X.shape[1]))
+    rows = columns - offsets.astype(np.intp)[:, np.newaxis]
+    data = data[:, : columns.size]
+    diagonal, column = np.nonzero((rows >= 0) & (rows < X.shape[0]) & (data != 0))
+    return data[diagonal, column], rows[diagonal, column], column
+
+
+#: How the formats whose entries have coordinates of their own are read, without code of SciPy.
+_COORDINATES: dict[str, Callable[[Any, str], tuple[Any, ...]]] = {
+    "coo": _of_coo,
+    "lil": _of_lil,
+    "dok": _of_dok,
+    "dia": _of_dia,
+}
+
+
+def _part(X: Any, part: str, name: str) -> npt.NDArray[Any]:
+    """Return an array that a sparse matrix is made of; all but "data" have one axis of integers."""
+    found = getattr(X, part)
+    if isinstance(found, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name}.{part} is a masked array; fill it in first, with {name}.{part}.filled(...)"
+        )
+    if not isinstance(found, np.ndarray):
+        raise TypeError(f"{name}.{part} must be an array, but it is a {type(found).__name__}")
+    if part != "data" and (found.ndim != 1 or found.dtype.kind not in "iu"):
+        raise ValueError(
+            f"{name}.{part} must have one axis of integers, "
+            f"but its shape is {found.shape} and its dtype {found.dtype}"
+        )
+    return found
+
+
+def _numbers(values: Iterable[Any], name: str, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    try:
+        return np.fromiter(values, dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name} must be numbers that {dtype} can hold: {error}") from None
+
+
+def _integers(values: Iterable[Any], name: str) -> npt.NDArray[np.int64]:
+    try:
+        return np.asarray(array("q", values))  # refuses what NumPy would round
+    except (TypeError, OverflowError) as error:
+        raise ValueError(f"{name} must be integers: {error}") from None
 
 
 def _increasing(indices: npt.NDArray[Any], indptr: npt.NDArray[Any]) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, float_dtype
-from fastfw._csr import is_sparse
+from fastfw._csr import is_sparse, sound_csr
 from fastfw._fitting import Look, Sample, choose_radius, fit, latest
 from fastfw.problems import SoftmaxRegression
 from fastfw.schedules import power_schedule
@@ -474,6 +474,8 @@ _DTYPES = [np.float64, np.float32]
 
 def _validate(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
     """Check data as scikit-learn does, and remember or compare its width and feature names."""
+    if is_sparse(X) and X.ndim == 2:
+        X = sound_csr(X, "X")  # before anything reads it
     try:
         from sklearn.utils.validation import validate_data
     except ImportError:  # before scikit-learn 1.6

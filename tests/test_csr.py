@@ -14,6 +14,7 @@ import reference as ref
 from fastfw._csr import csr_features
 from fastfw.kernels import bounds
 from fastfw.kernels import csr as kernels
+from fastfw.sklearn import ProjectionFreeClassifier as Classifier
 from fastfw.streams import Batch, Dataset
 from learner_cases import METHODS, RADIUS, make, problem_and_ball, snapshot
 from sizes import about_compiling, quick, quiet, sized
@@ -134,6 +135,134 @@ def test_what_is_no_matrix_is_refused(X, error, message):
     with pytest.raises(error, match=message):
         learner.observe((X, y))
     assert learner.t == 1
+
+
+def corrupt(format, **parts):
+    """Sound but for what is put in place of an array, or into an item of one."""
+    S = sparse.coo_array(np.arange(1.0, 25.0).reshape(6, 4)).asformat(format)
+    for name, value in parts.items():
+        if isinstance(value, tuple):
+            getattr(S, name)[value[0]] = value[1]
+        else:
+            setattr(S, name, value)
+    return S
+
+
+FAR, INT = 10**8, np.int32
+CORRUPT = {  # the first of each format, and most others, left the memory of the matrix
+    "lil, far column": (corrupt("lil", rows=(0, [0, 1, 2, FAR])), r"row 0, column 100000000"),
+    "lil, next column": (corrupt("lil", rows=(5, [0, 1, 2, 4])), r"row 5, column 4, .*\(6, 4\)"),
+    "lil, negative column": (corrupt("lil", rows=(0, [-1, 1, 2, 3])), "column -1"),
+    "lil, more columns": (corrupt("lil", rows=(1, [0, 1] * 99)), r"X.rows\[1\] has 198 columns"),
+    "lil, more values": (corrupt("lil", data=(1, [0.0] * 99)), r"X.data\[1\] has 99 values"),
+    "lil, no integer": (corrupt("lil", rows=(0, [0, 1, 2, 2.5])), "X.rows must be integers"),
+    "lil, huge integer": (corrupt("lil", rows=(0, [0, 1, 2, 10**30])), "X.rows must be integers"),
+    "lil, no list": (corrupt("lil", rows=(0, None)), "X.rows must be an array of 6 lists"),
+    "lil, few rows": (corrupt("lil", rows=corrupt("lil").rows[:3]), "X.rows must be an array of 6"),
+    "lil, no number": (corrupt("lil", data=(0, ["a"] * 4)), "X.data must be numbers that float64"),
+    "coo, far row": (corrupt("coo", row=(3, FAR)), "row 100000000, column 3"),
+    "coo, negative column": (corrupt("coo", col=(2, -1)), "row 0, column -1"),
+    "coo, far column": (corrupt("coo", col=(2, 50)), "row 0, column 50"),
+    "coo, few values": (corrupt("coo", data=np.ones(3)), r"\(3,\), \(24,\) and \(24,\)"),
+    "coo, two axes": (corrupt("coo", data=np.ones((24, 1))), r"are \(24, 1\), \(24,\)"),
+    "csc, far row": (corrupt("csc", indices=(2, FAR)), r"X.indices\[2\] is 100000000; with 6 rows"),
+    "csc, negative row": (corrupt("csc", indices=(2, -1)), r"X.indices\[2\] is -1; with 6 rows"),
+    "csc, far end": (corrupt("csc", indptr=(4, FAR)), "X.indptr ends with 100000000"),
+    "csc, back": (corrupt("csc", indptr=(2, -5)), "do not decrease"),
+    "bsr, far block": (corrupt("bsr", indices=(0, FAR)), "with 2 columns of blocks"),
+    "bsr, few ends": (corrupt("bsr", indptr=np.zeros(2, INT)), "X.indptr must have 4 entries"),
+    "bsr, flat": (corrupt("bsr", data=np.ones(24)), "blocks that divide its shape"),
+    "bsr, blocks": (corrupt("bsr", data=np.ones((6, 5, 3))), "blocks that divide its shape"),
+    "dia, few offsets": (corrupt("dia", offsets=np.ones(1, INT)), "each of the 1 offsets"),
+    "dia, no integers": (corrupt("dia", offsets=np.zeros(9)), "X.offsets must have one axis of"),
+    "dia, flat": (corrupt("dia", data=np.ones(9)), "each of the 9 offsets"),
+    "dok, far column": (corrupt("dok", _dict=((0, 50), 1.0)), "row 0, column 50"),
+    "dok, negative row": (corrupt("dok", _dict=((-1, 0), 1.0)), "row -1, column 0"),
+    "dok, no integer": (corrupt("dok", _dict=((0, 1.5), 1.0)), "keys of X must be integers"),
+    "dok, no pair": (corrupt("dok", _dict=((0, 1, 2), 1.0)), "keys of X must be pairs"),
+    "dok, no number": (corrupt("dok", _dict=((0, 0), "x")), "values of X must be numbers"),
+    "csr, mask": (corrupt("csr", data=np.ma.ones(24)), r"X.data is a masked array; .*filled"),
+    "csr, list": (corrupt("csr", indices=[0] * 24), "X.indices must be an array, but it is a list"),
+}
+
+
+@pytest.mark.parametrize("case", CORRUPT)
+def test_parts_that_do_not_fit_are_found_before_they_are_read(case):
+    X, message = CORRUPT[case]
+    with pytest.raises((TypeError, ValueError), match=message):
+        csr_features(X)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_what_is_unusual_but_sound_is_read(format):
+    for shape in ((3, 2), (1, 5)):
+        assert csr_features(sparse.coo_array(shape).asformat(format)).nnz == 0
+    A = np.arange(1.0, 25.0).reshape(6, 4)
+    S = corrupt(format)
+    if format == "dia":  # beyond the matrix, and longer than it is wide
+        S.offsets, S.data = np.r_[S.offsets[:-1], -(2**31)].astype(INT), np.pad(S.data, (0, 3))[:9]
+        A = np.where(S.offsets.max() >= np.arange(4) - np.arange(6)[:, np.newaxis], A, 0.0)
+    if format == "coo":
+        S.has_canonical_format = True  # a lie
+        S.coords = tuple(np.r_[c, c].astype(np.uint8) for c in S.coords)
+        S.data, A = np.r_[S.data, S.data], A * 2
+    if format in ("csc", "csr"):  # room for more at the end
+        S.indices, S.data = np.r_[S.indices, [FAR] * 9], np.r_[S.data, [np.nan] * 9]
+    if format == "lil":
+        S.rows[0], S.data[0] = [3, 0, 3], [1.0, 2.0, 4.0]
+        A[0] = [2.0, 0.0, 0.0, 5.0]
+    before = pickle.dumps(S)
+    assert csr_features(S).toarray().tolist() == A.tolist()
+    assert pickle.dumps(S) == before
+
+
+def own_loss(x, X, y):
+    P = X @ x.T
+    return float((P**2).sum()), (X.T @ (2.0 * P)).T
+
+
+def observe(problem, **options):
+    return lambda X, y: fw.ORGFW(problem, fw.RowL1Ball((3, 4), 2.0), **options).observe((X, y))
+
+
+BALL, SOFTMAX = fw.RowL1Ball((3, 4), 2.0), fw.SoftmaxRegression(4, 3)
+OWN, ZEROS, LABELS = fw.problem_from_function(own_loss, (3, 4)), np.zeros((3, 4)), np.arange(6) % 3
+RUN = fw.ORGFW(SOFTMAX, BALL).run([(np.eye(4)[:3], [0, 1, 2])], checkpoints=[1, 2])
+MODEL = Classifier(radius=2.0, tol=1.0).fit(np.eye(6)[:, :4], LABELS)
+PARTS = {"rounds": 2, "inner_steps": 2, "sub_batch_size": 2}
+ENTRANCES = {
+    "observe": observe(SOFTMAX),
+    "steps": observe(SOFTMAX, engine="steps"),
+    "function": observe(OWN),
+    "run": lambda X, y: fw.OFW(SOFTMAX, BALL).run([(X, y)]),
+    "fit": lambda X, y: fw.SVRF(SOFTMAX, BALL).fit(X, y, iterations=2),
+    "sub-batches": lambda X, y: fw.MORGFW(OWN, BALL, **PARTS).observe((X, y)),
+    "dataset": Dataset,
+    "stream": lambda X, y: fw.iid_stream(X, y, batch_size=2, rounds=2),
+    "sorted": lambda X, y: fw.sorted_stream(X, y, batch_size=2, rounds=2),
+    "loss": lambda X, y: SOFTMAX.loss(ZEROS, (X, y)),
+    "gradient": lambda X, y: SOFTMAX.gradient(ZEROS, (X, y)),
+    "predict": lambda X, y: SOFTMAX.predict(ZEROS, X),
+    "smoothness": lambda X, y: SOFTMAX.smoothness(X),
+    "function's loss": lambda X, y: OWN.loss(ZEROS, (X, y)),
+    "comparator": lambda X, y: fw.best_fixed_decision(SOFTMAX, BALL, X, y),
+    "function's comparator": lambda X, y: fw.best_fixed_decision(OWN, BALL, X, y),
+    "gap": lambda X, y: fw.frank_wolfe_gap(OWN, BALL, ZEROS, (X, y)),
+    "trace": lambda X, y: fw.trace(
+        RUN, SOFTMAX, BALL, np.eye(4)[:3], [0, 1, 2], X_test=X, y_test=y
+    ),
+    "classifier": lambda X, y: Classifier(radius=2.0).fit(X, y),
+    "partial_fit": lambda X, y: Classifier().partial_fit(X, y, classes=[0, 1, 2]),
+    "decision_function": lambda X, y: MODEL.decision_function(X),
+}
+
+
+@pytest.mark.parametrize("entrance", ENTRANCES)
+@pytest.mark.parametrize("case", ["lil, next column", "coo, negative column", "csc, far end"])
+def test_no_entrance_reads_parts_that_do_not_fit(entrance, case):
+    X, message = CORRUPT[case]
+    with pytest.raises(ValueError, match=message):
+        ENTRANCES[entrance](X, LABELS)
 
 
 def test_too_large_for_single_precision():

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fastfw import base_learners
 from fastfw._checks import FloatArray, IndexArray, batch_parts, positive_int
-from fastfw._csr import is_sparse
+from fastfw._csr import is_sparse, sound_csr
 from fastfw.base_learners import FTPL, BaseLearner, Turn
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import Engine, on_row_l1_ball
@@ -238,5 +238,5 @@ def _part(batch: Any, picked: IndexArray) -> Any:
     if isinstance(batch, Dataset):
         return Batch(batch, picked)
     X, y = batch_parts(batch)
-    rows = X.tocsr()[picked] if is_sparse(X) else np.asarray(X)[picked]
+    rows = sound_csr(X, "X")[picked] if is_sparse(X) else np.asarray(X)[picked]
     return rows, np.asarray(y)[picked]
