@@ -34,7 +34,7 @@ SECTIONS = {
         "PermutationVertex ProductVertex EntriesVertex DenseVertex"
     ),
     "Schedules": "power_schedule",
-    "Streams": "iid_stream sorted_stream IndexedStream Dataset Batch",
+    "Streams": "iid_stream sorted_stream epoch_stream IndexedStream Dataset Batch",
     "Regret": "best_fixed_decision BestDecision regret RegretCurve suboptimality",
     "Traces": "trace Trace frank_wolfe_gap log_spaced",
 }

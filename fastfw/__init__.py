@@ -71,6 +71,7 @@ _HOME = {
     "Batch": "streams",
     "Dataset": "streams",
     "IndexedStream": "streams",
+    "epoch_stream": "streams",
     "iid_stream": "streams",
     "sorted_stream": "streams",
     "BestDecision": "regret",
@@ -149,6 +150,7 @@ if TYPE_CHECKING:
     from fastfw.streams import Batch as Batch
     from fastfw.streams import Dataset as Dataset
     from fastfw.streams import IndexedStream as IndexedStream
+    from fastfw.streams import epoch_stream as epoch_stream
     from fastfw.streams import iid_stream as iid_stream
     from fastfw.streams import sorted_stream as sorted_stream
     from fastfw.traces import Trace as Trace

@@ -622,10 +622,13 @@ def _indexed_losses(best: BestDecision, stream: IndexedStream) -> tuple[Array, A
         rows = slice(first, first + _CHUNK)
         chunk = data.X[rows].astype(np.float64, copy=False), data.y[rows]
         per_sample[rows] = best.problem.sample_losses(best.decision, chunk)
-    blocks: Iterator[npt.NDArray[np.intp]] = iter(stream.row_blocks(256))
-    sums = np.concatenate([per_sample[block].sum(axis=1) for block in blocks])
-    fixed = sums if _is_sum(best.problem) else sums / stream.batch_size
-    return fixed, np.full(len(sums), float(stream.batch_size))
+    sums, sizes = np.empty(len(stream)), np.empty(len(stream))
+    t = 0
+    for block in stream.row_blocks(256):
+        sums[t : t + len(block)] = per_sample[block].sum(axis=1)
+        sizes[t : t + len(block)] = block.shape[1]
+        t += len(block)
+    return sums if _is_sum(best.problem) else sums / sizes, sizes
 
 
 def _batch_losses(best: BestDecision, stream: Iterable[Any], rounds: int) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""How batches arrive: drawn i.i.d., or sorted by class as an adversary would send them.
+"""How batches arrive: drawn i.i.d., in epochs, or sorted by class as an adversary would.
 
 A stream made here remembers row numbers, not rows.  Kernels read the rows they need straight from
 the data, a batch gathers its own only when asked, and one validated `Dataset` serves any number of
@@ -10,6 +10,7 @@ attributes ``.X`` and ``.y``.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -29,10 +30,20 @@ from fastfw._checks import seed as checked_seed
 from fastfw._codes import Codes, codes
 from fastfw._csr import is_sparse, taken
 
-__all__ = ["Batch", "Dataset", "IndexedStream", "iid_stream", "sorted_stream"]
+__all__ = [
+    "Batch",
+    "Dataset",
+    "IndexedStream",
+    "epoch_stream",
+    "iid_stream",
+    "sorted_stream",
+]
 
 # Row numbers drawn in one go: half a megabyte.  It must not depend on how the rows are consumed.
 _CHUNK = 1 << 16
+
+# Chunks whose rows are shuffled together.
+_BUFFERED = 8
 
 
 class Dataset:
@@ -298,7 +309,7 @@ class Batch:
 
 
 class IndexedStream:
-    """A stream of equally large batches of rows of one `Dataset`.
+    """A stream of batches of rows of one `Dataset`.
 
     Iterate over it as often as you like: every pass yields the same batches.
 
@@ -316,7 +327,7 @@ class IndexedStream:
     rounds : int
         Number of batches, T.
     batch_size : int
-        Rows in each batch, B.
+        Rows in each batch, B; the last of an epoch of `epoch_stream` may have fewer.
 
     Raises
     ------
@@ -342,9 +353,56 @@ class IndexedStream:
         self.rounds, self.batch_size = self._rows.shape
         self._kind = "indexed"
 
+    #: Batches left out at the beginning.
+    _skipped = 0
+
     def _chunks(self) -> Iterator[IndexArray]:
         """Yield read-only (k, B) arrays of row numbers, k of the stream's own choosing."""
         yield self._rows
+
+    def _rest(self) -> Iterator[IndexArray]:
+        """Yield what `_chunks` does after the batches left out."""
+        left = self._skipped
+        for chunk in self._chunks():
+            if left < len(chunk):
+                yield chunk[left:]
+            left = max(0, left - len(chunk))
+
+    def from_round(self, t: int) -> IndexedStream:
+        """Return the stream of batches t, t + 1, ...: what a learner in round t goes on with.
+
+        Parameters
+        ----------
+        t : int
+            Number of the first batch, from 1 on; ``rounds + 1`` leaves none.
+
+        Returns
+        -------
+        IndexedStream
+            ``learner.run(stream.from_round(learner.t))`` continues a run that was cut short.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `t` is not a positive integer, or beyond the stream's end.
+
+        Examples
+        --------
+        >>> stream = iid_stream([[0.0], [1.0], [2.0]], [0, 1, 1], batch_size=2, rounds=3, seed=1)
+        >>> [batch.rows.tolist() for batch in stream]
+        [[1, 1], [2, 2], [0, 0]]
+        >>> [batch.rows.tolist() for batch in stream.from_round(3)]
+        [[0, 0]]
+        """
+        skipped = positive_int(t, "t") - 1
+        if skipped > self.rounds:
+            raise ValueError(
+                f"t must be at most {self.rounds + 1}, one more than the stream's rounds, "
+                f"but it is {t}"
+            )
+        rest = copy.copy(self)
+        rest._skipped, rest.rounds = self._skipped + skipped, self.rounds - skipped
+        return rest
 
     def row_blocks(self, max_rounds: int) -> Iterator[IndexArray]:
         """Yield the row numbers of all batches in order, several rounds at a time.
@@ -357,8 +415,9 @@ class IndexedStream:
         Yields
         ------
         ndarray, shape (k, B), intp
-            C-contiguous and read-only; k equals `max_rounds` in all blocks but the last.
-            Concatenated, the blocks are the ``rows`` of the batches, whatever `max_rounds` is.
+            C-contiguous and read-only; k equals `max_rounds` in all blocks but the last, and
+            those before and at a batch of fewer rows. One after the other, their rows are the
+            ``rows`` of the batches, whatever `max_rounds` is.
 
         Raises
         ------
@@ -375,8 +434,11 @@ class IndexedStream:
     def _row_blocks(self, wanted: int) -> Iterator[IndexArray]:
         pending: list[IndexArray] = []  # less than one block, from earlier chunks
         count = 0
-        for chunk in self._chunks():
+        for chunk in self._rest():
             start = 0
+            if pending and chunk.shape[1] != pending[0].shape[1]:
+                yield _joined(pending)
+                pending, count = [], 0
             if pending:
                 start = min(wanted - count, len(chunk))
                 pending.append(chunk[:start])
@@ -400,7 +462,7 @@ class IndexedStream:
     def __iter__(self) -> Iterator[Batch]:
         """Yield the batches in order."""
         data = self.data
-        for chunk in self._chunks():
+        for chunk in self._rest():
             for rows in chunk:
                 yield Batch._trusted(data, rows)
 
@@ -436,11 +498,123 @@ class _IidStream(IndexedStream):
     def _chunks(self) -> Iterator[IndexArray]:
         rng = np.random.default_rng(self._seed)
         at_once = max(1, _CHUNK // self.batch_size)
-        for start in range(0, self.rounds, at_once):
-            size = (min(at_once, self.rounds - start), self.batch_size)
+        rounds = self._skipped + self.rounds
+        for start in range(0, rounds, at_once):
+            size = (min(at_once, rounds - start), self.batch_size)
             # int64 on every platform: the draws depend on the width asked for.
             chunk = rng.integers(self.data.n_samples, size=size, dtype=np.int64)
             yield sealed(chunk.astype(np.intp, copy=False))
+
+
+class _EpochStream(IndexedStream):
+    """All rows again and again, without replacement; only the seed is remembered."""
+
+    def __init__(
+        self, data: Dataset, *, batch_size: int, epochs: int, shuffle: str | bool,
+        chunk_size: int, seed: int | tuple[int, ...],
+    ) -> None:  # fmt: skip
+        self.data = data
+        self.batch_size = batch_size
+        self._per_epoch = -(-data.n_samples // batch_size)
+        self.rounds = epochs * self._per_epoch
+        self._epochs, self._shuffle, self._chunk_size = epochs, shuffle, chunk_size
+        self._seed = seed
+        self._kind = f"epochs (seed {seed})" if shuffle else "epochs"
+
+    def _chunks(self) -> Iterator[IndexArray]:
+        for epoch in range(self._epochs):
+            if (epoch + 1) * self._per_epoch <= self._skipped:
+                # left out as a whole: nothing is drawn for it
+                yield np.empty((self._per_epoch, 0), np.intp)
+                continue
+            rows = sealed(self._order(epoch))
+            whole = rows.size // self.batch_size * self.batch_size
+            if whole:
+                yield rows[:whole].reshape(-1, self.batch_size)
+            if whole < rows.size:
+                yield rows[whole:].reshape(1, -1)
+
+    def _order(self, epoch: int) -> IndexArray:
+        """Order of the rows in an epoch, which depends on seed and epoch alone."""
+        n = self.data.n_samples
+        if not self._shuffle:
+            return np.arange(n, dtype=np.intp)
+        seed = self._seed if isinstance(self._seed, tuple) else (self._seed,)
+        rng = np.random.default_rng((*seed, epoch))
+        if self._shuffle == "rows":
+            return rng.permutation(n).astype(np.intp, copy=False)
+        size = self._chunk_size
+        chunks = rng.permutation(-(-n // size))
+        parts = []
+        for first in range(0, chunks.size, _BUFFERED):
+            buffered = [
+                np.arange(size * k, min(n, size * (k + 1)), dtype=np.intp)
+                for k in chunks[first : first + _BUFFERED]
+            ]
+            parts.append(rng.permutation(np.concatenate(buffered)))
+        return np.concatenate(parts)
+
+
+def epoch_stream(
+    X: object,
+    y: object = None,
+    *,
+    batch_size: int,
+    epochs: int = 1,
+    shuffle: str | bool = "rows",
+    chunk_size: int = 4096,
+    seed: int | tuple[int, ...] = 0,
+) -> IndexedStream:
+    """Send every row once in each epoch, in batches: passes over the data.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, d), or Dataset
+        Features.  A `Dataset` brings its own labels and is not validated again.
+    y : array_like of int, shape (n,), optional
+        Class numbers; left out if `X` is a `Dataset`.
+    batch_size : int
+        Rows in each batch, B.  Where it does not divide n, the last batch of an epoch has fewer.
+    epochs : int
+        Passes over the data: ``epochs * ceil(n / B)`` batches in all.
+    shuffle : {"rows", "chunks", False}
+        The order, in each epoch anew: of all rows; of chunks of consecutive rows, those of eight
+        chunks mixed, for data that is slow to read in any order; or as they lie.
+    chunk_size : int
+        Rows of a chunk.
+    seed : int or tuple of int
+        Of the orders.  Same seed, same batches; with fewer epochs, the first ones of them.
+
+    Returns
+    -------
+    IndexedStream
+        Re-iterable; see `IndexedStream.from_round` for going on in the middle.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument cannot be used; the message names it.
+
+    Notes
+    -----
+    O(n) memory beyond the data, for the order of one epoch.
+
+    Examples
+    --------
+    >>> X, y = [[0.0], [1.0], [2.0]], [0, 1, 1]
+    >>> [batch.rows.tolist() for batch in epoch_stream(X, y, batch_size=2, epochs=2, seed=1)]
+    [[0, 1], [2], [2, 0], [1]]
+    """
+    if not (shuffle is False or (isinstance(shuffle, str) and shuffle in ("rows", "chunks"))):
+        raise ValueError(f"shuffle must be 'rows', 'chunks' or False, but it is {shuffle!r}")
+    return _EpochStream(
+        _dataset(X, y),
+        batch_size=positive_int(batch_size, "batch_size"),
+        epochs=positive_int(epochs, "epochs"),
+        shuffle=shuffle,
+        chunk_size=positive_int(chunk_size, "chunk_size"),
+        seed=checked_seed(seed),
+    )
 
 
 def iid_stream(

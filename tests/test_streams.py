@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import fastfw as fw
 from fastfw import streams
 from fastfw.streams import Batch, Dataset, IndexedStream, iid_stream, sorted_stream
 
@@ -317,3 +318,80 @@ def test_descriptions(data):
     stream = sorted_stream(data, batch_size=2, rounds=3)
     assert repr(stream) == f"<sorted stream: 3 batches of 2 from {data!r}>"
     assert repr(IndexedStream(data, [[0]])) == f"<indexed stream: 1 batches of 1 from {data!r}>"
+
+
+# Epochs
+
+
+@quick
+@given(
+    st.integers(1, 40), st.integers(1, 45), st.integers(1, 3),
+    st.sampled_from(["rows", "chunks", False]), st.integers(1, 9), st.integers(1, 7),
+)  # fmt: skip
+def test_every_row_once_in_each_epoch(n, batch_size, epochs, shuffle, chunk_size, max_rounds):
+    data = Dataset(np.zeros((n, 1)), np.zeros(n, int))
+    stream = streams.epoch_stream(
+        data, batch_size=batch_size, epochs=epochs, shuffle=shuffle, chunk_size=chunk_size, seed=3
+    )
+    batches = [batch.rows.tolist() for batch in stream]
+    assert len(batches) == len(stream) == stream.rounds
+    per_epoch = len(batches) // epochs
+    sent = [row for rows in batches for row in rows]
+    orders = [sent[e * n : (e + 1) * n] for e in range(epochs)]
+    assert all(sorted(order) == list(range(n)) for order in orders)
+    assert all(len(rows) == batch_size for i, rows in enumerate(batches) if (i + 1) % per_epoch)
+    if shuffle is False:
+        assert orders == [list(range(n))] * epochs
+    assert [rows.tolist() for block in stream.row_blocks(max_rounds) for rows in block] == batches
+    for t in {1, len(batches), len(batches) + 1, per_epoch}:
+        rest = stream.from_round(t)
+        assert [batch.rows.tolist() for batch in rest] == batches[t - 1 :]
+        assert len(rest) == len(batches) - t + 1
+    later = stream.from_round(len(batches)).from_round(1)
+    assert [batch.rows.tolist() for batch in pickle.loads(pickle.dumps(later))] == batches[-1:]
+
+
+def test_epochs_are_shuffled_and_seeded(data):
+    def orders(**options):
+        stream = streams.epoch_stream(data, batch_size=40, **options)
+        return [batch.rows.tolist() for batch in stream]
+
+    first, second = orders(epochs=2)
+    assert first != second != list(range(40))
+    assert orders(epochs=1) == [first]
+    assert orders(seed=1) != [first]
+    # eight chunks of two rows are mixed
+    chunks = orders(shuffle="chunks", chunk_size=2)[0]
+    mixed = [{row // 2 for row in chunks[i : i + 16]} for i in range(0, 40, 16)]
+    assert [len(some) for some in mixed] == [8, 8, 4]
+    with pytest.raises(ValueError, match="shuffle must be 'rows', 'chunks' or False"):
+        orders(shuffle=True)
+    with pytest.raises(ValueError, match="t must be at most 2, one more than the stream's rounds"):
+        streams.epoch_stream(data, batch_size=40).from_round(3)
+
+
+def test_any_stream_goes_on_from_a_round(data):
+    for stream in (
+        iid_stream(data, batch_size=3, rounds=9, seed=1),
+        sorted_stream(data, batch_size=3, rounds=9),
+    ):
+        assert np.array_equal(all_rows(stream.from_round(4)), all_rows(stream)[3:])
+        assert len(stream.from_round(10)) == len(list(stream.from_round(10))) == 0
+
+
+def test_a_run_over_epochs_is_its_rounds(data, tmp_path):
+    """Batches of two sizes, by run and by observe; cut short, saved, continued; regret."""
+    stream = streams.epoch_stream(data, batch_size=7, epochs=3, seed=2)
+    problem, ball = fw.SoftmaxRegression(3, 4), fw.RowL1Ball((4, 3), 2.0)
+    whole, loop = fw.ORGFW(problem, ball), fw.ORGFW(problem, ball)
+    result = whole.run(stream)
+    losses = [loop.observe(batch).loss for batch in itertools.islice(stream, 8)]
+    loop.save(tmp_path / "learner")
+    loop = fw.ORGFW.load(tmp_path / "learner")
+    losses += loop.run(stream.from_round(loop.t)).losses.tolist()
+    assert losses == result.losses.tolist()
+    assert np.array_equal(loop.play(), result.decision)
+    assert result.gradient_evaluations == 2 * 3 * 40
+    best = fw.best_fixed_decision(problem, ball, data)
+    by_rows, by_batches = (fw.regret(result, best, s) for s in (stream, list(stream)))
+    np.testing.assert_allclose(by_rows, by_batches, rtol=0, atol=1e-12)

@@ -108,7 +108,6 @@ def _indexed(
 ) -> Iterator[tuple[Callable[[], Any], list[int]]]:
     """Yield rounds of an indexed stream, many at a time, cut where a decision is kept."""
     assert isinstance(stream, IndexedStream)
-    B = stream.batch_size
     data = stream.data
     dtype = learner._dtype or data.dtype
     whole = learner._problem.rows(data, dtype, coded=learner._fuses_codes)
@@ -116,7 +115,8 @@ def _indexed(
     if learner._loops:
         fitting = _WORK_AT_ONCE // max(1, learner._start.size)
         most = min(_MOST_ROWS_AT_ONCE, max(most, fitting))
-    for block in stream.row_blocks(max(1, most // B)):
+    for block in stream.row_blocks(max(1, most // stream.batch_size)):
+        B = block.shape[1]
         first = 0
         while first < len(block):
             ahead = [t - learner._t for t in keep if t > learner._t]
