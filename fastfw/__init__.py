@@ -5,18 +5,26 @@ asking the set for one of its vertices. Names are imported when they are first u
 ``import fastfw`` is light; kernels are compiled or read from their cache at their first call.
 """
 
+from __future__ import annotations
+
+import os
 from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # the module `typing` takes longer to import than all of this
+    import typing
 
 __version__ = "0.1.0"
 
 # In a checkout the kernels' folder stands beside this one. An editable install knows that; Python
 # started in a checkout that is not installed so finds this package first, and needs to be told.
-_root = Path(__file__).parent.parent
-if not (_root / "fastfw" / "kernels").exists() and (_root / "kernels" / "_jit.py").exists():
-    __path__.append(str(_root))
-del _root
+_here = os.path.dirname(__file__)
+_root = os.path.dirname(_here)
+if not os.path.exists(os.path.join(_here, "kernels")) and os.path.exists(
+    os.path.join(_root, "kernels", "_jit.py")
+):
+    __path__.append(_root)
+del _here, _root
 
 _HOME = {
     "FTPL": "base_learners",
@@ -159,7 +167,7 @@ if TYPE_CHECKING:
     from fastfw.traces import trace as trace
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> typing.Any:
     if name in _HOME:
         value = getattr(import_module(f"fastfw.{_HOME[name]}"), name)
     elif name in _MODULES:

@@ -1,8 +1,30 @@
-"""``python -m fastfw`` is the same as ``fastfw``."""
+"""Where the command begins: ``fastfw``, and ``python -m fastfw``, which is the same."""
 
 import sys
 
-from fastfw.cli import main
+__all__ = ["main"]
+
+
+def main() -> int:
+    """Run the command line; Ctrl-C is one line from the first moment, while it is still imported.
+
+    Returns
+    -------
+    int
+        The exit code, see `fastfw.cli.main`.
+    """
+    try:
+        from fastfw import cli
+
+        return cli.main()
+    except KeyboardInterrupt:
+        from contextlib import suppress
+
+        if sys.stderr is not None:
+            with suppress(OSError):  # nobody is left to tell
+                print("fastfw: interrupted", file=sys.stderr, flush=True)
+        return 130
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,6 +1,7 @@
 """``fastfw compare``."""
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from fastfw._commands.options import (
     sub_batch,
     whole,
 )
-from fastfw._commands.output import progress_bar, say, take_folder, unusable_input, write
+from fastfw._commands.output import deliver, progress_bar, say, take_folder, unusable_input
 from fastfw.experiments._files import remove_empty
 from fastfw.experiments.methods import METHODS, SETTINGS, SUB_BATCH, default_methods
 from fastfw.experiments.presets import PRESETS
@@ -180,27 +181,21 @@ def run(options: argparse.Namespace) -> int:
                 result = comparison.run(race, progress=progress)
             except FloatingPointError as error:  # features too large or too small
                 raise UsageError(str(error)) from error
-            if progress is not None:
-                progress(race.steps, race.steps, "picture")
             for outcome in result.methods:
                 if outcome.no_bound:
                     say(f"note: {outcome.no_bound}")
-            figure = plots.regret_figure(result)
-        table = report.format_table(result)
-        folder = Path(options.out)
-        # Before the table: whoever reads it may have left.
-        try:
-            report.write_regret_csv(result, folder / FILES[0])
-            report.write_summary_csv(result, folder / FILES[1])
-            plots.write_regret_png(figure, folder / FILES[2])
-        except OSError:
-            write(table)  # so that the work is not lost
-            raise
+        return deliver(
+            report.format_table(result),
+            Path(options.out),
+            {
+                FILES[0]: partial(report.write_regret_csv, result),
+                FILES[1]: partial(report.write_summary_csv, result),
+            },
+            (FILES[2], partial(plots.write_regret_png, result)),
+        )
     except BaseException:
         remove_empty(made)
         raise
-    write(f"{table}\nfiles: {', '.join(str(folder / name) for name in FILES)}")
-    return 0
 
 
 def _compare_network(options: argparse.Namespace) -> int:
@@ -238,22 +233,18 @@ def _compare_network(options: argparse.Namespace) -> int:
                 progress=progress,
                 **{name: value for name, value in chosen.items() if value is not None},
             )
-        figure = network_report.network_figure(result)
-        table = network_report.format_network_table(result)
-        folder = Path(options.out)
-        # Before the table: whoever reads it may have left.
-        try:
-            network_report.write_trace_csv(result, folder / NETWORK_FILES[0])
-            network_report.write_network_summary(result, folder / NETWORK_FILES[1])
-            network_report.write_network_png(figure, folder / NETWORK_FILES[2])
-        except OSError:
-            write(table)  # so that the work is not lost
-            raise
+        return deliver(
+            network_report.format_network_table(result),
+            Path(options.out),
+            {
+                NETWORK_FILES[0]: partial(network_report.write_trace_csv, result),
+                NETWORK_FILES[1]: partial(network_report.write_network_summary, result),
+            },
+            (NETWORK_FILES[2], partial(network_report.write_network_png, result)),
+        )
     except BaseException:
         remove_empty(made)
         raise
-    write(f"{table}\nfiles: {', '.join(str(folder / name) for name in NETWORK_FILES)}")
-    return 0
 
 
 def _prepare(options: argparse.Namespace) -> Any:

@@ -4,7 +4,7 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from fastfw._commands.options import UsageError
@@ -13,6 +13,7 @@ from fastfw.experiments._files import prepare_folder
 
 __all__ = [
     "KEPT",
+    "deliver",
     "progress_bar",
     "resumable",
     "say",
@@ -104,10 +105,42 @@ def unusable_input() -> Iterator[None]:
     """Turn the errors of loading and checking input into usage errors."""
     try:
         yield
+    except ChildProcessError:
+        raise
     except (ValueError, TypeError, OSError, ImportError) as error:
         raise UsageError(str(error)) from error
     except MemoryError as error:
         raise UsageError(str(error) or "not enough memory for this data") from error
+
+
+def deliver(
+    text: str,
+    folder: Path,
+    tables: Mapping[str, Callable[[Path], None]],
+    picture: tuple[str, Callable[[Path], None]],
+) -> int:
+    """Write result files and print the text; the exit code.
+
+    A picture is the last and the least: where it fails, one line says so, and the rest stands.
+    """
+    files = [folder / name for name in tables]
+    # Before the text: whoever reads it may have left.
+    try:
+        for path, write_table in zip(files, tables.values(), strict=True):
+            write_table(path)
+    except OSError:
+        write(text)  # so that the work is not lost
+        raise
+    code = 0
+    name, draw = picture
+    try:
+        draw(folder / name)
+        files.append(folder / name)
+    except Exception as error:  # of Matplotlib, whose kinds are many
+        say(f"error: {folder / name} cannot be drawn: {error or type(error).__name__}")
+        code = 1
+    write(f"{text}\nfiles: {', '.join(str(file) for file in files)}")
+    return code
 
 
 def take_folder(out: str, names: tuple[str, ...]) -> list[Path]:

@@ -1,6 +1,7 @@
 """``fastfw reproduce``."""
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,13 @@ from fastfw._commands.options import (
     positive,
     whole,
 )
-from fastfw._commands.output import progress_bar, resumable, take_folder, unusable_input, write
+from fastfw._commands.output import (
+    deliver,
+    progress_bar,
+    resumable,
+    take_folder,
+    unusable_input,
+)
 from fastfw.experiments._files import remove_empty
 
 __all__ = ["add_parser", "run"]
@@ -98,12 +105,12 @@ def run(options: argparse.Namespace) -> int:
     names = (f"{options.figure}.png", f"{options.figure}.csv", "claims.md")
     made = take_folder(options.out, names)
     try:
-        from fastfw.experiments.reproduction import reproduce
-        from fastfw.experiments.reproduction_report import format_claims
+        from fastfw.experiments import reproduction_report as report
+        from fastfw.experiments.reproduction import run_figure
 
         kept = resumable(Path(options.out) / "trials")
         with kept, progress_bar() as progress, unusable_input():
-            result = reproduce(
+            result = run_figure(
                 options.figure,
                 options.data,
                 root=options.root,
@@ -117,8 +124,13 @@ def run(options: argparse.Namespace) -> int:
                 radius=options.radius,
                 progress=progress,
             )
+        picture, *tables = report.file_names(options.figure)
+        writers = zip(tables, report.WRITERS, strict=True)
+        return deliver(
+            report.format_claims(result),
+            Path(options.out),
+            {name: partial(writer, result) for name, writer in writers},
+            (picture, partial(report.write_picture, result)),
+        )
     finally:
         remove_empty(made)
-    write(format_claims(result))
-    write(f"files: {', '.join(str(file) for file in result.files)}")
-    return 0

@@ -382,22 +382,28 @@ def prepare(
     fast = dataset.astype(learning)
     check_scale(fast, r)
     problem, ball = problem_and_ball(dataset, r)
+    too_large = MemoryError(
+        f"rounds, batch_size: the curves of {len(chosen)} methods, {trials} trials and {T} "
+        f"rounds, or a batch of {B} rows, or the base learners of a meta method, do not fit "
+        "into memory; ask for less"
+    )
+    try:
+        learners = [
+            method.build(problem, ball, rounds=T, seed=0, **taken)
+            for method, taken in zip(chosen, options, strict=True)
+        ]
+    except (MemoryError, OverflowError):
+        raise too_large from None
     try:
         results = tuple(
-            _empty_result(
-                method, method.build(problem, ball, rounds=T, seed=0, **taken), taken, trials, T
-            )
-            for method, taken in zip(chosen, options, strict=True)
+            _empty_result(method, learner, taken, trials, T)
+            for method, learner, taken in zip(chosen, learners, options, strict=True)
         )
         np.empty((2, B), dtype=np.intp)
         for result in results:
             np.empty((int(result.inner_steps or 1), *ball.shape), dtype=learning)
-    except (MemoryError, OverflowError, ValueError):
-        raise MemoryError(
-            f"rounds, batch_size: the curves of {len(chosen)} methods, {trials} trials and {T} "
-            f"rounds, or a batch of {B} rows, or the base learners of a meta method, do not fit "
-            "into memory; ask for less"
-        ) from None
+    except (MemoryError, OverflowError, ValueError):  # NumPy's, of shapes beyond all bounds
+        raise too_large from None
     seeds = range(first_seed, first_seed + trials)
     return Race(
         name=name,

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from fastfw.experiments.comparison import standard_error
-from fastfw.experiments.plots import STYLES
+from fastfw.experiments.plots import STYLES, new_figure, own_style
 from fastfw.experiments.reproduction import Curve, Reproduction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["reproduction_figure"]
 
@@ -28,6 +27,7 @@ _BY_ROUND = ("regret",)
 _POINTS = 400  # points a curve: more than a picture can show
 
 
+@own_style()
 def reproduction_figure(result: Reproduction) -> Figure:
     """Draw a figure of the paper.
 
@@ -47,10 +47,7 @@ def reproduction_figure(result: Reproduction) -> Figure:
     panels = list(result.parts[0].panels)
     across = result.figure == "figure3"
     shape = (len(result.parts), len(panels)) if across else (len(panels), len(result.parts))
-    figure = Figure(
-        figsize=(4.6 * shape[1] + 0.4, 3.1 * shape[0] + 0.7), dpi=100, layout="constrained"
-    )
-    FigureCanvasAgg(figure)
+    figure = new_figure(4.6 * shape[1] + 0.4, 3.1 * shape[0] + 0.7, dpi=100)
     grid = figure.subplots(*shape, squeeze=False)
     for p, part in enumerate(result.parts):
         for q, panel in enumerate(panels):

@@ -12,6 +12,7 @@ from fastfw._files import atomic_write
 from fastfw.experiments._text import counted, fixed_or_dash, number_or_nothing
 from fastfw.experiments.comparison import standard_error
 from fastfw.experiments.network import NetworkComparison, relative_suboptimality
+from fastfw.experiments.plots import STYLES, new_figure, own_style, write_png
 
 __all__ = [
     "format_network_table",
@@ -131,6 +132,7 @@ def write_network_summary(result: NetworkComparison, path: str | os.PathLike[str
             )
 
 
+@own_style()
 def network_figure(result: NetworkComparison) -> Any:
     """Draw suboptimality, accuracy and test accuracy by update time.
 
@@ -141,13 +143,7 @@ def network_figure(result: NetworkComparison) -> Any:
     matplotlib.figure.Figure
         Drawn without a display; no global state of matplotlib is touched.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    from fastfw.experiments.plots import STYLES
-
-    figure = Figure(figsize=(14, 4.4), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(14, 4.4, dpi=150)
     panels = {
         "losses": "suboptimality",
         "accuracies": "training accuracy",
@@ -182,7 +178,6 @@ def network_figure(result: NetworkComparison) -> Any:
     return figure
 
 
-def write_network_png(figure: Any, path: str | os.PathLike[str]) -> None:
+def write_network_png(result: NetworkComparison, path: str | os.PathLike[str]) -> None:
     """Write the picture."""
-    with atomic_write(path, binary=True) as file:
-        figure.savefig(file, format="png")
+    write_png(network_figure(result), path)

@@ -1,12 +1,15 @@
-"""Pictures of results, drawn without a display."""
+"""Pictures of results, drawn without a display and in a style of their own."""
 
+from __future__ import annotations
+
+import contextlib
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from fastfw._files import atomic_write
 from fastfw._messages import printable
@@ -14,8 +17,9 @@ from fastfw.experiments.comparison import CompareResult, MethodResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-__all__ = ["STYLES", "regret_figure", "write_regret_png"]
+__all__ = ["STYLES", "new_figure", "own_style", "regret_figure", "write_png", "write_regret_png"]
 
 # Okabe and Ito's palette, told apart by the colour-blind; dashes and markers tell the methods apart
 # in black and white as well. Ordered so that neighbours also differ in lightness.
@@ -29,11 +33,56 @@ STYLES: tuple[tuple[str, Any, str], ...] = (
     ("#E69F00", (0, (3, 1, 1, 1, 1, 1)), "X"),
 )
 
+
+def _import_matplotlib() -> None:
+    """Import Matplotlib whatever MPLBACKEND says: it may name what only a notebook has.
+
+    Nothing but Agg is used here; for other pictures of this process the user's choice holds.
+    """
+    if "matplotlib" in sys.modules:
+        return
+    given = os.environ.pop("MPLBACKEND", None)
+    try:
+        import matplotlib
+    finally:
+        if given is not None:
+            os.environ["MPLBACKEND"] = given
+    if given:
+        with contextlib.suppress(ValueError):
+            matplotlib.rcParams["backend"] = given
+
+
+@contextlib.contextmanager
+def own_style() -> Iterator[None]:
+    """Draw in Matplotlib's own style; the user's, which may want LaTeX, is as before afterwards."""
+    _import_matplotlib()
+    from matplotlib import style
+
+    with style.context("default"):
+        yield
+
+
+def new_figure(width: float, height: float, dpi: int) -> Figure:
+    """Return an empty figure that needs no display; within `own_style`."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), dpi=dpi, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def write_png(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Write a figure as a PNG file, which appears whole or not at all."""
+    with own_style(), atomic_write(path, binary=True) as handle:
+        figure.savefig(handle, format="png")
+
+
 _SPACING = 0.11  # between markers, as a part of the axes' diagonal
 _POINTS = 2000  # points a curve: more than a picture can show
 
 
-def _draw(axes: "Axes", x: Any, curves: Any, run: MethodResult, index: int, count: int) -> None:
+def _draw(axes: Axes, x: Any, curves: Any, run: MethodResult, index: int, count: int) -> None:
     """Draw the mean of (trials, T) curves and a band of its standard error."""
     colour, dashes, marker = STYLES[index % len(STYLES)]
     trials, rounds = curves.shape
@@ -61,7 +110,7 @@ def _draw(axes: "Axes", x: Any, curves: Any, run: MethodResult, index: int, coun
         )
 
 
-def _draw_bounds(axes: "Axes", result: CompareResult) -> None:
+def _draw_bounds(axes: Axes, result: CompareResult) -> None:
     """Draw regret and bounds on logarithmic axes: the bounds are larger by orders of magnitude."""
     rounds = np.arange(1, result.rounds + 1)
     for index, run in enumerate(result.methods):
@@ -88,6 +137,7 @@ def _draw_bounds(axes: "Axes", result: CompareResult) -> None:
     axes.legend(loc="best", frameon=False, handlelength=3.6, fontsize=9)
 
 
+@own_style()
 def regret_figure(result: CompareResult) -> Figure:
     """Draw cumulative regret by round and average regret by time.
 
@@ -105,8 +155,7 @@ def regret_figure(result: CompareResult) -> Figure:
         matplotlib is touched and no display is needed.
     """
     bounded = any(run.bound is not None for run in result.methods)
-    figure = Figure(figsize=(14 if bounded else 10, 4.4), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(14 if bounded else 10, 4.4, dpi=150)
     by_round, by_time, *rest = figure.subplots(1, 3 if bounded else 2)
     count = len(result.methods)
     rounds = np.arange(1, result.rounds + 1)
@@ -153,6 +202,4 @@ def write_regret_png(result: CompareResult | Figure, path: str | os.PathLike[str
     path : path-like
         The file; it appears whole or not at all.
     """
-    figure = result if isinstance(result, Figure) else regret_figure(result)
-    with atomic_write(path, binary=True) as handle:
-        figure.savefig(handle, format="png")
+    write_png(regret_figure(result) if isinstance(result, CompareResult) else result, path)

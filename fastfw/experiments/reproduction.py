@@ -246,6 +246,31 @@ def reproduce(
     >>> [curve.label for curve in result.parts[0].panels["regret"]]  # doctest: +SKIP
     ['ORGFW', 'OSFW', 'RegularizedOFW', 'OFW', 'OAW']
     """
+    from fastfw.experiments.reproduction_report import write_all
+
+    result = run_figure(
+        figure, data, root=root, out=out, quick=quick, trials=trials, seed=seed, titles=titles,
+        rounds=rounds, batch_size=batch_size, radius=radius, progress=progress,
+    )  # fmt: skip
+    return write_all(result, Path(out))
+
+
+def run_figure(
+    figure: str,
+    data: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None,
+    *,
+    root: str | os.PathLike[str] | None,
+    out: str | os.PathLike[str],
+    quick: bool,
+    trials: int | None,
+    seed: int,
+    titles: Sequence[str] | None,
+    rounds: int | None,
+    batch_size: int | None,
+    radius: float | None,
+    progress: Progress | None,
+) -> Reproduction:
+    """Do the work of `reproduce`, all but writing its files."""
     if figure not in FIGURES:
         raise ValueError(f"figure: unknown {figure!r}; {closest(str(figure), FIGURES)}")
     if data is None:
@@ -314,7 +339,4 @@ def reproduce(
         del split, train, request
     if progress is not None:
         progress(total, total, "files")
-    result = Reproduction(figure, bool(quick), count, first, tuple(parts))
-    from fastfw.experiments.reproduction_report import write_all
-
-    return write_all(result, Path(out))
+    return Reproduction(figure, bool(quick), count, first, tuple(parts))

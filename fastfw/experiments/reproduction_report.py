@@ -15,6 +15,7 @@ from fastfw.experiments._text import counted, number_or_nothing
 from fastfw.experiments.claims import Finding, find
 from fastfw.experiments.comparison import Comparator, standard_error
 from fastfw.experiments.figures import reproduction_figure
+from fastfw.experiments.plots import own_style
 from fastfw.experiments.reproduction import Part, Reproduction
 
 __all__ = ["CLAIMS_FILE", "file_names", "format_claims", "write_all"]
@@ -61,11 +62,10 @@ def write_all(result: Reproduction, folder: Path) -> Reproduction:
     """Write the four files into a folder, made if missing; the result with their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     files = tuple(folder / name for name in file_names(result.figure))
-    picture, numbers, summary, claims = files
-    write_picture(result, picture)
-    write_numbers(result, numbers)
-    write_summary(result, summary)
-    write_claims(result, claims)
+    picture, *tables = files
+    for write, path in zip(WRITERS, tables, strict=True):
+        write(result, path)
+    write_picture(result, picture)  # last: what a picture needs may be missing
     return replace(result, files=files)
 
 
@@ -74,7 +74,8 @@ def write_picture(result: Reproduction, path: str | os.PathLike[str]) -> None:
     from PIL import Image  # Matplotlib writes its pictures with it
 
     drawn = io.BytesIO()
-    reproduction_figure(result).savefig(drawn, format="png")
+    with own_style():
+        reproduction_figure(result).savefig(drawn, format="png")
     with Image.open(drawn) as picture, atomic_write(path, binary=True) as handle:
         # 256 colours are plenty here and make a third of the size.
         picture.convert("RGB").quantize(256).save(handle, format="png", optimize=True)
@@ -156,6 +157,10 @@ def write_claims(result: Reproduction, path: Path) -> None:
     with atomic_write(path) as handle:
         ordered = [sections[heading] for heading in sorted(sections)]
         handle.write("\n\n".join([_TITLE, *ordered]) + "\n")
+
+
+#: Of the files after the picture, in order.
+WRITERS = (write_numbers, write_summary, write_claims)
 
 
 def format_claims(result: Reproduction) -> str:

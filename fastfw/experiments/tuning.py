@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import math
 import os
+import signal
 import tempfile
 import warnings
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -434,14 +435,22 @@ def _run(
         for task in tasks:
             yield _numbered(*task)
         return
+    from concurrent.futures import BrokenExecutor
+
     from joblib import delayed
 
     if parallel.return_generator:
-        outcomes = parallel(delayed(_numbered)(*task) for task in tasks)
+        with _without_ctrl_c():
+            outcomes = parallel(delayed(_numbered)(*task) for task in tasks)
         try:
             # `yield from` would hand a close on to joblib before `finally` is reached.
             for outcome in outcomes:  # noqa: UP028
                 yield outcome
+        except BrokenExecutor as error:
+            raise ChildProcessError(
+                "n_jobs: a process that ran trials was ended from outside, perhaps for want of "
+                f"memory; with fewer at the same time it may not be ({type(error).__name__})"
+            ) from error
         finally:
             with warnings.catch_warnings():  # a stopped search leaves trials undone: no news
                 warnings.filterwarnings("ignore", category=UserWarning, module=r"joblib\b")
@@ -451,6 +460,25 @@ def _run(
     size = max(1, 2 * parallel._effective_n_jobs())
     for start in range(0, len(tasks), size):
         yield from parallel(delayed(_numbered)(*task) for task in tasks[start : start + size])
+
+
+@contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Start processes that leave Ctrl-C to this one, which ends them: they inherit what is blocked.
+
+    It reaches all processes of a terminal; each would print a traceback.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # whose start would unblock the signal
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _above(search: GridSearch, point: GridPoint) -> tuple[float, float]:

@@ -36,8 +36,11 @@ def answer(
     """
     try:
         array = np.array(found)
-    except (TypeError, ValueError):  # rows of different lengths
-        raise _unusable(TypeError, oracle, shape, f"a ragged {type(found).__name__}") from None
+    except (TypeError, ValueError) as error:
+        kind = type(found).__name__
+        ragged = isinstance(found, list | tuple)
+        gave = f"a ragged {kind}" if ragged else f"a {kind} that NumPy cannot read: {error}"
+        raise _unusable(TypeError, oracle, shape, gave) from None
     if array.dtype.kind not in "fiub" or isinstance(found, np.ma.MaskedArray):
         raise _unusable(TypeError, oracle, shape, _kind(found, array))
     if array.shape != shape:
