@@ -8,22 +8,37 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from queue import SimpleQueue
+from threading import Thread
 
 from fastfw._checks import positive_int
 from fastfw._info import cores
 
-__all__ = ["VARIABLE", "number_of_threads", "share", "with_helpers"]
+__all__ = ["VARIABLE", "call_helpers", "number_of_threads"]
 
 #: The environment variable that says how many threads learners use by default.
 VARIABLE = "FASTFW_NUM_THREADS"
 
-# One pool, as more helpers than cores help nobody; made when it is needed.
-_pools: list[ThreadPoolExecutor] = []
+# Tasks that may wait for a helper, beyond which nobody would come in time.
+_MOST_WAITING = 64
+
+Tasks = SimpleQueue[Callable[[], object]]
+
+# One team, as more helpers than cores help nobody; they come when they are needed, and stay.
+_tasks: Tasks = SimpleQueue()
+_helpers: list[Thread] = []
+
+
+def _forget() -> None:
+    """In a forked process there are no other threads, and what they held is never given back."""
+    global _tasks
+    _tasks = SimpleQueue()
+    _helpers.clear()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pools.clear)
+    os.register_at_fork(after_in_child=_forget)
 
 
 def number_of_threads(threads: int | None) -> int:
@@ -44,42 +59,23 @@ def number_of_threads(threads: int | None) -> int:
     return int(given)
 
 
-def with_helpers(lead: Callable[[], Any], assist: Callable[[], None], helpers: int) -> Any:
-    """Return what `lead` returns, while up to so many threads run `assist`, which ends by itself.
+def _serve(tasks: Tasks) -> None:
+    while True:
+        tasks.get()()
 
-    There are no more helpers than cores. Those that have not begun when `lead` is done, because
-    others keep them busy, are no longer needed.
+
+def call_helpers(task: Callable[[], object], n: int) -> None:
+    """Have up to n other threads call a task as soon as they can; at most one for each core.
+
+    Nobody waits for them: those that come too late must see for themselves that it is over. They
+    do not keep a program from ending.
     """
-    others: list[Future[None]] = []
-    try:
-        with suppress(RuntimeError):  # threads cannot be started any more: the program is ending
-            for _ in range(min(helpers, cores())):
-                if not _pools:
-                    _pools.append(ThreadPoolExecutor(cores(), "fastfw"))
-                others.append(_pools[0].submit(assist))
-        return lead()
-    finally:
-        # nothing of a round may still be running when an interrupt is handled
-        for other in others:
-            if not other.cancel():
-                other.result()
-
-
-def share(work: Callable[[int], None], parts: int) -> None:
-    """Call ``work(0)``, ..., ``work(parts - 1)``, each once, in as many threads.
-
-    >>> done = []
-    >>> share(done.append, 3)
-    >>> sorted(done)
-    [0, 1, 2]
-    """
-    numbers = iter(range(parts))
-
-    def take() -> None:
-        for k in numbers:
-            work(k)
-
-    if parts == 1:
-        take()
-    else:
-        with_helpers(take, take, parts - 1)
+    n = min(n, cores())
+    with suppress(RuntimeError):  # threads cannot be started any more: the program is ending
+        while len(_helpers) < n:
+            helper = Thread(target=_serve, args=(_tasks,), name="fastfw helper", daemon=True)
+            helper.start()
+            _helpers.append(helper)
+    if _tasks.qsize() < _MOST_WAITING:
+        for _ in range(n):
+            _tasks.put(task)

@@ -5,6 +5,10 @@ who peeked at it. `claim` counts up and no two callers get the same number. `res
 does while it waits for another, `next_open` how a helper waits for the leader to open something,
 and `wait_for` how the leader waits for the helpers. Plain Python bodies are used when the JIT is
 disabled, where the interpreter's lock makes every one of them whole.
+
+Python code can be interrupted between any two steps, compiled code cannot. So compiled code opens
+and compiled code closes, once all parts are done: whatever becomes of the Python around the leader,
+helpers touch nothing that is not theirs afterwards, and none waits for a word that never comes.
 """
 
 from __future__ import annotations
@@ -26,6 +30,8 @@ NOT_YET, OVER = 0, -1
 
 #: Turns of waiting in which a thread keeps its core, some tens of microseconds in all.
 _PATIENCE = 1000
+#: Turns after which a helper no longer waits for the leader's first word, some milliseconds in all.
+_LONGEST_WAIT = 20_000
 
 _lock = threading.Lock()
 
@@ -152,10 +158,16 @@ def _overload_rest(turns):  # type: ignore[no-untyped-def]
 
 @kernel()
 def next_open(words, seen):
-    """The number in word 0, `OVER` in the end, once it is another than the one seen before."""
+    """The number in word 0, `OVER` in the end, once it is another than the one seen before.
+
+    It is also over for whoever saw `NOT_YET` for long: the leader may have been interrupted on its
+    way here, or goes on alone.
+    """
     turns = 0
     now = peek(words, 0)
     while now == seen:
+        if seen == NOT_YET and turns == _LONGEST_WAIT:
+            return OVER
         turns = rest(turns)
         now = peek(words, 0)
     return now

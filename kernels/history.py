@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._jit import REASSOCIATE, kernel
+from ._shared import NOT_YET, OVER, claim, next_open, publish, wait_for
 from .logistic import block_length
 from .products import PAIRED, backward, forward
 from .softmax import log_loss, residual, softmax
@@ -147,6 +148,65 @@ def add_past_gradient(A, y, rows, weights, logits, keep, index, shift, again, u,
             collect(partial, G)
             pending = 0
     collect(partial, G)
+
+
+@kernel()
+def _take_parts(
+    A, y, rows, weights, logits, keep, index, shift, again, u, s, partial, G, partials, sums, words
+):
+    """Gradients of parts of the samples until all are taken; returns how many parts there are.
+
+    The first is added to G, the others are what `sums` become.
+    """
+    n, parts = rows.shape[0], 1 + sums.shape[0]
+    k = claim(words, 1)
+    while k < parts:
+        low, high = n * k // parts, n * (k + 1) // parts
+        own, total = partial, G
+        if k > 0:
+            own, total = partials[k - 1], sums[k - 1]
+            clear(total)
+        add_past_gradient(
+            A, y, rows[low:high], weights[low:high], logits[low:high], keep, index, shift, again,
+            u, s, own, total,
+        )  # fmt: skip
+        claim(words, 2)
+        k = claim(words, 1)
+    return parts
+
+
+@kernel()
+def help_past(
+    A, y, rows, weights, logits, keep, index, shift, again, u, s, partial, G, partials, sums, words
+):
+    """Take parts of what `share_past` opens."""
+    if next_open(words, NOT_YET) != OVER:
+        _take_parts(
+            A, y, rows, weights, logits, keep, index, shift, again, u, s, partial, G, partials,
+            sums, words,
+        )  # fmt: skip
+
+
+@kernel()
+def share_past(
+    A, y, rows, weights, logits, keep, index, shift, again, u, s, partial, G, partials, sums, words
+):
+    """As `add_past_gradient`, by all threads, whose sums are added in the order of the samples.
+
+    Threads but the first have scratch in `partials` and sums in `sums`. The words are what is
+    open, the parts that are taken, and the parts that are done; see `_shared`.
+    """
+    publish(words, 0, 1)
+    parts = _take_parts(
+        A, y, rows, weights, logits, keep, index, shift, again, u, s, partial, G, partials, sums,
+        words,
+    )  # fmt: skip
+    wait_for(words, 2, parts)
+    publish(words, 0, OVER)
+    for other in sums:
+        for c in range(G.shape[0]):
+            for j in range(G.shape[1]):
+                G[c, j] += other[c, j]
 
 
 @kernel()

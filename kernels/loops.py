@@ -7,7 +7,7 @@ import numpy as np
 from ._jit import kernel
 from .l1 import LARGEST_LAZY_STEP, step
 from .logistic import DENSE_PREVIOUS, NO_PREVIOUS, ONE_VERTEX_BACK
-from .parts import moves, shared_gradient
+from .parts import finish, moves, shared_gradient
 from .storm import estimate
 
 #: Entries of the scalar state of a run.
@@ -86,5 +86,5 @@ def momentum_rounds(
             reduction, gamma[t], eta[t], radius, u, estimates, previous, total, index, value,
             new_index, new_value, scalars,
         ):  # fmt: skip
-            return t
-    return losses.shape[0]
+            return finish(t, team)
+    return finish(losses.shape[0], team)

@@ -69,6 +69,13 @@ def help_rounds(A, y, rows, starts, u, sums, previous, index, team):
 
 
 @kernel()
+def finish(done, team):
+    """Let the helpers go, and return `done`: the last thing that the leader does."""
+    publish(team[2], 0, OVER)
+    return done
+
+
+@kernel()
 def shared_gradient(
     A, y, rows, starts, t, mode, scale, shrink, scratch, alpha, beta, u, sums, previous, index, team
 ):

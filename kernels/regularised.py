@@ -7,7 +7,7 @@ import numpy as np
 from ._jit import REASSOCIATE, kernel
 from .l1 import first_largest, step
 from .logistic import NO_PREVIOUS
-from .parts import shared_gradient
+from .parts import finish, shared_gradient
 
 #: Entries of the scalar state of a run.
 SCALE, WEIGHT, PARITY = 0, 1, 2
@@ -49,7 +49,7 @@ def regularised_rounds(
         reduction = 1.0 / (starts[t + 1] - starts[t]) if mean else 1.0
         losses[t] = loss * reduction
         if not np.isfinite(loss):
-            return t
+            return finish(t, team)
         for c in range(n_classes):
             pull(
                 g[c], new[c], real(reduction), u[c], real(scalars[SCALE]), start[c],
@@ -57,7 +57,7 @@ def regularised_rounds(
             )  # fmt: skip
             j, finite = first_largest(direction)
             if not finite:
-                return t
+                return finish(t, team)
             index[c] = j
             value[c] = -radius if direction[j] >= 0 else radius
         # the old sum has had its day: it is scratch for a long step
@@ -65,4 +65,4 @@ def regularised_rounds(
             u, total, g, scalars[SCALE], scalars[WEIGHT] + scalars[SCALE], index, value, eta[t]
         )
         scalars[PARITY] = 1 - parity
-    return losses.shape[0]
+    return finish(losses.shape[0], team)

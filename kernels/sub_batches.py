@@ -337,6 +337,7 @@ def sub_batch_round(
             chunk, team,
         )  # fmt: skip
         wait_for(words, 4 + 2 * chunk, parts)
+    publish(words, 0, OVER)
     for k in range(K):
         for c in range(n_classes):
             index[k, c], value[k, c] = new_index[k, c], new_value[k, c]

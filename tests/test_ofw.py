@@ -221,7 +221,7 @@ def test_each_kernel_is_compiled_once_per_dtype():
         for source in (stream, batches, [stream.data]):
             fw.OFW(problem, ball).run(source)
             fw.OAW(problem, ball).run(source)
-    for kernel in (history.newest_gradient, history.add_past_gradient, history.insert):
+    for kernel in (history.newest_gradient, history.share_past, history.insert):
         assert len(kernel.signatures) == 2
 
 

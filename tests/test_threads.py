@@ -4,16 +4,17 @@ import os
 import pickle
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 
 import numpy as np
 import pytest
 
 import fastfw as fw
 from fastfw import _threads
-from fastfw._threads import share, with_helpers
+from fastfw._threads import call_helpers
 from fastfw.kernels._jit import kernel
-from fastfw.kernels._shared import claim, peek, publish, rest
+from fastfw.kernels._shared import NOT_YET, OVER, claim, next_open, peek, publish, rest
+from fastfw.learners._threaded import in_team
 from learner_cases import ENGINES, METHODS, make, make_data, make_stream
 from sizes import sized
 
@@ -163,25 +164,35 @@ def set_word(opened):
     publish(opened, 0, 1)
 
 
-def test_helpers_that_come_too_late_are_not_waited_for(monkeypatch):
-    monkeypatch.setattr(_threads, "_pools", [])
+@pytest.fixture
+def one_helper(monkeypatch):
+    """A team of its own, of one."""
+    monkeypatch.setattr(_threads, "_tasks", SimpleQueue())
+    monkeypatch.setattr(_threads, "_helpers", [])
     monkeypatch.setattr(_threads, "cores", lambda: 1)
+
+
+def test_helpers_that_come_too_late_are_not_waited_for(one_helper):
+    wanted = shared(fw.ORGFW, 1)[0].losses
     begun, busy = threading.Event(), threading.Event()
 
     def occupied():
         begun.set()
         busy.wait()
 
-    def lead():
-        begun.wait()
-        # the only helper is busy: another that asks for one goes on without
-        assert with_helpers(lambda: "alone", lambda: helped.append(True), 1) == "alone"
-        busy.set()
-        return "led"
+    call_helpers(occupied, 5)
+    begun.wait()
+    np.testing.assert_allclose(shared(fw.ORGFW, 2)[0].losses, wanted)
+    for _ in range(1000):  # what waits for helpers does not pile up
+        call_helpers(occupied, 5)
+    assert _threads._tasks.qsize() < 100
+    assert [helper.is_alive() for helper in _threads._helpers] == [True]
+    busy.set()
 
-    helped = []
-    assert with_helpers(lead, occupied, 1) == "led"
-    assert not helped
+
+def test_a_leader_that_never_comes_is_not_waited_for():
+    for word in (NOT_YET, OVER):
+        assert next_open(np.full(1, word), NOT_YET) == OVER
 
 
 def test_more_threads_than_anybody_has():
@@ -196,23 +207,25 @@ def test_more_threads_than_anybody_has():
 def test_threads_when_no_more_can_be_started(monkeypatch):
     """As at the end of a program: rounds are played without helpers, and end with the same bits."""
     wanted = shared(fw.ORGFW, 2)[0].decisions
-    pool = ThreadPoolExecutor(1)
-    pool.shutdown()
-    monkeypatch.setattr(_threads, "_pools", [pool])
+
+    def refuse(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(_threads, "_helpers", [])
+    monkeypatch.setattr(threading.Thread, "start", refuse)
     np.testing.assert_array_equal(shared(fw.ORGFW, 2)[0].decisions, wanted)
 
 
 def test_an_error_of_the_leader_ends_the_helpers():
-    over = threading.Event()
+    words = np.zeros(3, np.int64)
 
     def lead():
-        try:
-            raise KeyboardInterrupt
-        finally:
-            over.set()
+        assert words[0] == NOT_YET
+        raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        with_helpers(lead, over.wait, 2)
+        in_team(lead, lambda: None, words, 2)
+    assert words[0] == OVER
 
 
 # --- threads that share a batch -------------------------------------------------------------------
@@ -259,11 +272,11 @@ def test_threads_change_nothing_but_rounding(method, dtype, coded, monkeypatch):
 def test_threads_share_the_past(method, monkeypatch):
     parts = []
 
-    def spy(work, n):
-        parts.append(n)
-        share(work, n)
+    def spy(lead, assist, words, threads):
+        parts.append(threads)
+        return in_team(lead, assist, words, threads)
 
-    monkeypatch.setattr("fastfw.learners._gradients.share", spy)
+    monkeypatch.setattr("fastfw.learners._gradients.in_team", spy)
     shared(method, 2)
     assert set(parts) == {1}  # so few samples are not worth a thread
     monkeypatch.setattr("fastfw.learners._gradients._FEWEST", 3)

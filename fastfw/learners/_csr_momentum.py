@@ -13,6 +13,7 @@ from fastfw._checks import FloatArray
 from fastfw._csr import csr_parts
 from fastfw._layout import padded
 from fastfw.learners._engines import FusedMomentum, in_rounds
+from fastfw.learners._threaded import quiet
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.sets import RowL1Ball
 
@@ -74,13 +75,12 @@ class CsrMomentum(FusedMomentum):
         losses = np.empty(k)
         limit = float(np.finfo(self.u.dtype).max) / 4.0
         mean = self._problem.reduction == "mean"
-        with np.errstate(over="ignore", invalid="ignore"):  # only NumPy warns, without the JIT
-            done: int = csr.momentum_rounds(
-                *csr_parts(rows.X), rows.y, rows.rows, starts, mean,
-                alpha, beta, gamma, eta, self.radius, limit,
-                self.u, self.estimate, self._edges, self._tree, self.previous, self.sum,
-                self.index, self.value, self._support, self._known, self.scalars, losses,
-            )  # fmt: skip
+        done: int = quiet(csr.momentum_rounds)(
+            *csr_parts(rows.X), rows.y, rows.rows, starts, mean,
+            alpha, beta, gamma, eta, self.radius, limit,
+            self.u, self.estimate, self._edges, self._tree, self.previous, self.sum,
+            self.index, self.value, self._support, self._known, self.scalars, losses,
+        )  # fmt: skip
         return done, losses[: done + 1]
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:

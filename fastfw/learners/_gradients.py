@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
-from fastfw._threads import share
 from fastfw.learners._lazy import LazyEngine
 from fastfw.learners._momentum import balls, on_network
 from fastfw.learners._past import Samples
+from fastfw.learners._threaded import in_team
 from fastfw.problems import Rows
 
 __all__ = ["NetworkGradient", "PastGradient", "past_gradient"]
@@ -80,23 +81,13 @@ class PastGradient:
         if parts - 1 > len(self._parts):
             self._parts = np.zeros((parts - 1, *self.scratch.shape), self.scratch.dtype)
             self._sums = np.zeros((parts - 1, *self.G.shape))
-        edges = [rows.size * k // parts for k in range(parts + 1)]
-
-        def add(k: int) -> None:
-            part = slice(edges[k], edges[k + 1])
-            scratch, G = self.scratch, self.G
-            if k > 0:
-                scratch, G = self._parts[k - 1], self._sums[k - 1]
-                G[...] = 0.0
-            with np.errstate(over="ignore", invalid="ignore"):  # only NumPy warns, without the JIT
-                history.add_past_gradient(
-                    X, y, rows[part], weights[part], kept[part], keep, index, shift, again,
-                    engine.u, engine.scalars[0], scratch, G,
-                )  # fmt: skip
-
-        share(add, parts)
-        for other in self._sums[: parts - 1]:
-            self.G += other
+        words = np.zeros(3, np.int64)
+        given = (
+            X, y, rows, weights, kept, keep, index, shift, again, engine.u, engine.scalars[0],
+            self.scratch, self.G, self._parts[: parts - 1], self._sums[: parts - 1], words,
+        )  # fmt: skip
+        lead, assist = partial(history.share_past, *given), partial(history.help_past, *given)
+        in_team(lead, assist, words, parts)
 
     def vertex(self) -> Vertex | None:
         """Return the vertex that minimises ⟨gradient, v⟩, or None if it is not finite."""

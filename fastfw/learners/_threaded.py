@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray
-from fastfw._threads import with_helpers
+from fastfw._threads import call_helpers
 from fastfw.problems import Rows
 
-__all__ = ["in_team", "make_team", "shared_rounds"]
+__all__ = ["in_team", "make_team", "quiet", "shared_rounds"]
 
 
 def make_team(threads: int, rounds: int, u: FloatArray) -> tuple[npt.NDArray[Any], ...]:
@@ -38,48 +38,50 @@ def shared_rounds(
 
     The arguments after `threads` are those of ``kernels.parts.help_rounds``.
     """
+    from fastfw.kernels import parts
+
     if threads > 1:  # not more than the largest batch has parts
         from fastfw.kernels._tiles import GROUP
 
         threads = max(1, min(threads, -(-int(np.diff(starts).max(initial=0)) // GROUP)))
     team = make_team(threads, starts.size - 1, u)
-
-    def assist() -> None:
-        from fastfw.kernels import parts
-
-        parts.help_rounds(*rows, starts, u, sums, previous, index, team)
-
+    assist = partial(parts.help_rounds, *rows, starts, u, sums, previous, index, team)
     done: int = in_team(partial(lead, team), assist, team[2], threads)
     return done
 
 
 def in_team(
     lead: Callable[[], Any],
-    assist: Callable[[], None],
+    assist: Callable[[], object],
     words: npt.NDArray[np.int64],
     threads: int,
 ) -> Any:
     """Return what `lead` returns, with threads - 1 helpers that do `assist` until words[0] says so.
 
-    Nothing overflows loudly, as without the JIT it would.
+    Both are compiled. The words are new, so that helpers who come late find theirs, and it is over.
     """
+    lead = quiet(lead)
     if threads == 1:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return lead()
+        return lead()
     from fastfw.kernels._shared import NOT_YET, OVER
 
-    def leading() -> Any:
-        try:
-            with np.errstate(over="ignore", invalid="ignore"):
-                return lead()
-        finally:
-            words[0] = OVER
-
-    def assisting() -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            assist()
-
     words[0] = OVER
-    assisting()  # is over at once, and compiled
+    assist()  # is over at once, and compiled
     words[0] = NOT_YET
-    return with_helpers(leading, assisting, threads - 1)
+    try:
+        call_helpers(quiet(assist), threads - 1)
+        return lead()
+    finally:  # which `lead` has said already, unless it was not called or failed
+        words[0] = OVER
+
+
+def quiet(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel; without the JIT one that is as silent on what overflows as with it."""
+    return np.errstate(over="ignore", invalid="ignore")(kernel) if _interpreted() else kernel
+
+
+@cache
+def _interpreted() -> bool:
+    import numba
+
+    return bool(numba.config.DISABLE_JIT)
