@@ -33,8 +33,8 @@ class Case:
     ----------
     method : str
         What the name begins with.
-    rounds, numpy_rounds : int
-        Rounds per turn of fastfw and of NumPy.
+    rounds : int
+        Rounds per turn, of either side.
     turns : int
         Turns of each side.
     before : int
@@ -50,7 +50,6 @@ class Case:
     dtype: str
     # 15 turns of 26 rounds: about the 400 rounds of the paper
     rounds: int = 26
-    numpy_rounds: int = 10
     turns: int = 15
     before: int = 2
     checked: int = 20
@@ -217,29 +216,29 @@ LABELS = {
 
 # 86 rounds before, a turn of 3 that is not timed, and 7 that are: rounds 90 to 110.
 _AT_100: dict[str, Any] = {
-    "rounds": 3, "numpy_rounds": 3, "turns": 7, "before": 86, "checked": 6,
+    "rounds": 3, "turns": 7, "before": 86, "checked": 6,
 }  # fmt: skip
 
 CASES = (
     *(Case("orgfw", shape, dtype) for shape in (MNIST, CIFAR10) for dtype in DTYPES),
-    *(Case("orgfw", SPARSE, dtype, numpy_rounds=3, checked=6) for dtype in DTYPES),
-    Case("orgfw", WIDE, "float64", rounds=3, numpy_rounds=1, turns=7, checked=3),
+    *(Case("orgfw", SPARSE, dtype, rounds=10, checked=6) for dtype in DTYPES),
+    Case("orgfw", WIDE, "float64", rounds=3, turns=7, checked=3),
     Case("regularized-ofw", MNIST, "float64"),
     *(
-        Case("morgfw sub-batch", MNIST, dtype, rounds=12, numpy_rounds=2, turns=15, checked=3)
+        Case("morgfw sub-batch", MNIST, dtype, rounds=12, turns=15, checked=3)
         for dtype in DTYPES
     ),
     *(
-        Case("morgfw whole-batch", shape, dtype, rounds=3, numpy_rounds=1, turns=9, checked=3)
+        Case("morgfw whole-batch", shape, dtype, rounds=3, turns=9, checked=3)
         for shape, dtype in ((MNIST, "float64"), (MNIST, "float32"), (DENSE, "float64"))
     ),
     *(
         Case(
-            "morgfw whole-batch literal", MNIST, dtype, rounds=3, numpy_rounds=1, turns=7, checked=3
+            "morgfw whole-batch literal", MNIST, dtype, rounds=3, turns=7, checked=3
         )
         for dtype in DTYPES
     ),
-    Case("metafw", MNIST, "float64", rounds=3, numpy_rounds=1, turns=7, checked=3),
+    Case("metafw", MNIST, "float64", rounds=3, turns=7, checked=3),
     *(Case("ofw", MNIST, dtype, **_AT_100) for dtype in DTYPES),
     Case("ofw once", MNIST, "float64", once=True, **_AT_100),
     Case("oaw", MNIST, "float64", **_AT_100),
@@ -301,7 +300,7 @@ def fastfw_observations(case: Case, before: int | None = None) -> Callable[[], T
 
 def numpy_rounds(case: Case, before: int | None = None) -> Callable[[], Turn]:
     """Rounds in NumPy as the paper writes them."""
-    side, streams = case.by_numpy(), case.streams(before or case.before, case.numpy_rounds)
+    side, streams = case.by_numpy(), case.streams(before or case.before, case.rounds)
     for batch in next(streams):
         side.play_round(batch.rows)
 

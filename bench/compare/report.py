@@ -101,8 +101,7 @@ def measure(case: Any, turns: int | None, limits: tuple[float, float]) -> Result
     case.check()
     sides = [make(case) for make in pairs.SIDES.values()]
     times = take_turns(sides, turns or case.turns)
-    rounds = (case.rounds, case.rounds, case.numpy_rounds)
-    per_round = [[1e3 * t / n for t in side] for side, n in zip(times, rounds, strict=True)]
+    per_round = [[1e3 * t / case.rounds for t in side] for side in times]
     floor = None
     if case.floor is not None:
         n_bytes, operations = case.floor

@@ -1,7 +1,7 @@
 """Rounds by fastfw and by NumPy as the paper writes them.
 
-Every timed call is a turn of several rounds, whose number is in ``extra_info``;
-`python -m bench.compare.report` prints times per round and their ratio.
+Every timed call is a turn of several rounds, the same for all sides of a group, whose number is in
+``extra_info``; `python -m bench.compare.report` prints times per round and their ratio.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ cases = pytest.mark.parametrize("case", pairs.CASES, ids=lambda case: case.name.
 def test_turn(benchmark, case, side):
     before = 1 if benchmark.disabled else case.before
     turn = pairs.SIDES[side](case, before)
-    rounds = case.numpy_rounds if side == "numpy" else case.rounds
     benchmark.group = case.name
-    benchmark.extra_info.update(side=side, rounds=rounds, batch_size=case.shape.batch_size)
+    benchmark.extra_info.update(side=side, rounds=case.rounds, batch_size=case.shape.batch_size)
     turn()()
     benchmark.pedantic(
         lambda play: play(),
@@ -54,6 +53,35 @@ def test_numpy_side_is_the_reference():
     side = case.by_numpy()
     assert [side.play_round(batch.rows)[0] for batch in batches] == whole.losses.tolist()
     np.testing.assert_array_equal(side.x, whole.iterates[-1])
+
+
+@pytest.mark.parametrize("name", ["orgfw mnist float64", "orgfw sparse float64", "ofw once"])
+def test_turns_of_all_sides_are_the_same_rounds(name, monkeypatch):
+    case = pairs.choose([name])[0]
+    played = []
+
+    class Player:
+        def run(self, stream):
+            played.extend(batch.rows.tolist() for batch in stream)
+
+        def observe(self, batch):
+            played.append(batch.rows.tolist())
+
+        def play_round(self, rows):
+            played.append(rows.tolist())
+
+    monkeypatch.setattr(pairs.Case, "learner", lambda case: Player())
+    monkeypatch.setattr(pairs.Case, "by_numpy", lambda case: Player())
+    turns = {}
+    for side, make in pairs.SIDES.items():
+        turn = make(case)
+        assert len(played) == case.before
+        for _ in range(2):
+            turn()()
+        turns[side] = played[:]
+        played.clear()
+    assert [len(rounds) for rounds in turns.values()] == [case.before + 2 * case.rounds] * 3
+    assert turns["fastfw-run"] == turns["fastfw-observe"] == turns["numpy"]
 
 
 def test_turns_go_on_through_the_same_rows():
