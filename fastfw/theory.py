@@ -26,6 +26,7 @@ natural logarithm.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -103,15 +104,21 @@ def gradient_error_bound(
     3.2565
     """
     t = _rounds(rounds)
-    L = positive_float(smoothness, "smoothness")
-    D = positive_float(diameter, "diameter")
-    sigma = non_negative_float(gradient_noise, "gradient_noise")
-    delta = _probability(failure_probability, "failure_probability")
+    L, D, sigma, delta = _check(
+        smoothness=smoothness,
+        diameter=diameter,
+        gradient_noise=gradient_noise,
+        failure_probability=failure_probability,
+    )
     alpha = positive_float(exponent, "exponent")
     if alpha > 1.0:
         raise ValueError(f"exponent must be a number in (0, 1], but it is {exponent}")
-    factor = 2.0 * L * D + sigma / -math.expm1(-alpha * math.log(3.0))  # 3^a/(3^a - 1) for small a
-    return _plain(2.0 * factor * (t + 1.0) ** (-alpha / 2.0) * math.sqrt(2.0 * math.log(4 / delta)))
+    decay = (t + 1.0) ** (-alpha / 2.0)
+    root = math.sqrt(2.0 * (math.log(4.0) - math.log(delta)))
+    less = -math.expm1(
+        -alpha * math.log(3.0)
+    )  # sigma / less = 3^a sigma / (3^a - 1), for small a too
+    return _total([4.0, L, D, decay, root], [2.0, sigma, decay, root], per=[1.0, less])
 
 
 def orgfw_regret_bound(
@@ -174,17 +181,22 @@ def orgfw_regret_bound(
     3418.74
     """
     T = _rounds(rounds)
-    L = positive_float(smoothness, "smoothness")
-    D = positive_float(diameter, "diameter")
-    sigma = non_negative_float(gradient_noise, "gradient_noise")
-    M = non_negative_float(value_noise, "value_noise")
-    gap = non_negative_float(initial_gap, "initial_gap")
-    delta = _probability(failure_probability, "failure_probability")
+    L, D, sigma, M, gap, delta = _check(
+        smoothness=smoothness,
+        diameter=diameter,
+        gradient_noise=gradient_noise,
+        value_noise=value_noise,
+        initial_gap=initial_gap,
+        failure_probability=failure_probability,
+    )
     logs = np.log(T) + 1.0
-    return _plain(
-        logs * gap
-        + 0.5 * L * D**2 * logs**2
-        + (16 * L * D**2 + 16 * sigma * D + 4 * M) * np.sqrt(2 * T * np.log(8 * T / delta))
+    root = np.sqrt(2.0 * T * (np.log(8.0 * T) - math.log(delta)))
+    return _total(
+        [logs, gap],
+        [0.5, L, D, D, logs, logs],
+        [16.0, L, D, D, root],
+        [16.0, sigma, D, root],
+        [4.0, M, root],
     )
 
 
@@ -242,16 +254,20 @@ def convex_convergence_bound(
     7.3664
     """
     T = _rounds(rounds)
-    L = positive_float(smoothness, "smoothness")
-    D = positive_float(diameter, "diameter")
-    sigma = non_negative_float(gradient_noise, "gradient_noise")
-    gap = non_negative_float(initial_gap, "initial_gap")
-    delta = _probability(failure_probability, "failure_probability")
+    L, D, sigma, gap, delta = _check(
+        smoothness=smoothness,
+        diameter=diameter,
+        gradient_noise=gradient_noise,
+        initial_gap=initial_gap,
+        failure_probability=failure_probability,
+    )
     logs = np.log(T) + 1.0
-    return _plain(
-        logs / T * gap
-        + L * D**2 * logs**2 / (2.0 * T)
-        + 16 * (L * D**2 + sigma * D) * np.sqrt(2 * np.log(4 * T / delta) / T)
+    root = np.sqrt(2.0 * (np.log(4.0 * T) - math.log(delta)) / T)
+    return _total(
+        [logs / T, gap],
+        [0.5 / T, L, D, D, logs, logs],
+        [16.0, L, D, D, root],
+        [16.0, sigma, D, root],
     )
 
 
@@ -331,19 +347,31 @@ def nonconvex_gap_bound(
     77.634
     """
     T = _rounds(rounds)
-    L = positive_float(smoothness, "smoothness")
-    D = positive_float(diameter, "diameter")
-    sigma = non_negative_float(gradient_noise, "gradient_noise")
-    gap = non_negative_float(initial_gap, "initial_gap")
-    delta = _probability(failure_probability, "failure_probability")
-    root = np.sqrt(2 * np.log(4 * T / delta))
+    L, D, sigma, gap, delta = _check(
+        smoothness=smoothness,
+        diameter=diameter,
+        gradient_noise=gradient_noise,
+        initial_gap=initial_gap,
+        failure_probability=failure_probability,
+    )
+    slow = np.log(T + 1.0) / np.cbrt(T)
+    root = np.sqrt(2.0 * (np.log(4.0 * T) - math.log(delta)))
+    first = [2.0 / np.cbrt(T), gap]
     if form == "printed":
-        terms = 4 * (L * D**2 + (2 * L * D**2 + 3 * sigma**2) * root)
-    elif form == "proved":
-        terms = L * D**2 + 8 * (2 * L * D**2 + 3 * sigma * D) * root
-    else:
-        raise ValueError(f"form must be 'printed' or 'proved', but it is {form!r}")
-    return _plain((2 * gap + np.log(T + 1.0) * terms) / np.cbrt(T))
+        return _total(
+            first,
+            [4.0, slow, L, D, D],
+            [8.0, slow, L, D, D, root],
+            [12.0, slow, sigma, sigma, root],
+        )
+    if form == "proved":
+        return _total(
+            first,
+            [slow, L, D, D],
+            [16.0, slow, L, D, D, root],
+            [24.0, slow, sigma, D, root],
+        )
+    raise ValueError(f"form must be 'printed' or 'proved', but it is {form!r}")
 
 
 def morgfw_regret_bound(
@@ -412,12 +440,14 @@ def morgfw_regret_bound(
     854.45
     """
     T = _rounds(rounds)
-    L = positive_float(smoothness, "smoothness")
-    D = positive_float(diameter, "diameter")
-    sigma = non_negative_float(gradient_noise, "gradient_noise")
+    L, D, sigma, delta = _check(
+        smoothness=smoothness,
+        diameter=diameter,
+        gradient_noise=gradient_noise,
+        failure_probability=failure_probability,
+    )
     base = _non_negative(base_regret, "base_regret")
     Q = _non_negative(initial_gap, "initial_gap")
-    delta = _probability(failure_probability, "failure_probability")
     try:
         T, base, Q = np.broadcast_arrays(T, base, Q)
     except ValueError:
@@ -425,11 +455,13 @@ def morgfw_regret_bound(
             f"rounds, base_regret and initial_gap have shapes {T.shape}, {base.shape} and "
             f"{Q.shape}; give one value, or one for each of rounds"
         ) from None
-    return _plain(
-        16 * (L * D**2 + sigma * D) * np.sqrt(2 * T * np.log(4 * T**2 / delta))
-        + 2 * L * D**2 * np.log(T + 1.0)
-        + Q
-        + base
+    root = np.sqrt(2.0 * T * (np.log(4.0 * T**2) - math.log(delta)))
+    return _total(
+        [16.0, L, D, D, root],
+        [16.0, sigma, D, root],
+        [2.0, L, D, D, np.log(T + 1.0)],
+        [Q],
+        [base],
     )
 
 
@@ -509,8 +541,8 @@ def ftpl_regret_bound(
     W = non_negative_float(loss_range, "loss_range")
     K = positive_int(learners, "learners")
     delta = _probability(failure_probability, "failure_probability")
-    expected = (c * W * A + D_1 / (2.0 * c)) * np.sqrt(T)
-    return _plain(expected + W * np.sqrt(0.5 * T * math.log(K / delta)))
+    root = np.sqrt(0.5 * T * (math.log(K) - math.log(delta)))
+    return _total([c, W, A, np.sqrt(T)], [0.5, D_1, np.sqrt(T)], [W, root], per=[1.0, c, 1.0])
 
 
 class SoftmaxDirections(NamedTuple):
@@ -573,10 +605,13 @@ def softmax_direction_bounds(
     positive_int(n_classes, "n_classes", minimum=2)
     r = positive_float(radius, "radius")
     magnitude = np.abs(A)
-    total = float(magnitude.sum(axis=1, dtype=np.float64).max())
+    with np.errstate(over="ignore"):
+        total = float(magnitude.sum(axis=1, dtype=np.float64).max())
     largest = float(magnitude.max())
-    factor = 2.0 + (2.0 * r * largest if recursive else 0.0)
-    return SoftmaxDirections(factor * total, 2.0 * r * factor * largest)
+    factor = 2.0 + (float(_product(2.0, r, largest)) if recursive else 0.0)
+    return SoftmaxDirections(
+        float(_total([factor, total])), float(_total([2.0, r, factor, largest]))
+    )
 
 
 class SoftmaxNoise(NamedTuple):
@@ -644,15 +679,39 @@ def softmax_noise_bounds(X: npt.ArrayLike, n_classes: int, radius: float) -> Sof
     A = features(X, name="X")
     C = positive_int(n_classes, "n_classes", minimum=2)
     r = positive_float(radius, "radius")
-    norms = np.sqrt(np.einsum("ij,ij->i", A, A, dtype=np.float64))
     largest = np.maximum(A.max(axis=1), -A.min(axis=1)).astype(np.float64)
-    u = 2.0 * r * largest
+    norms = np.sqrt(np.einsum("ij,ij->i", A, A, dtype=np.float64))
+    extreme = (largest > 0.0) & ~((norms > 1e-150) & (norms < 1e150))  # squares leave the range
+    unit = largest[extreme, None]
+    norms[extreme] = _product(largest[extreme], np.linalg.norm(A[extreme] / unit, axis=1))
     log_others = math.log(C - 1)
+    u = _product(2.0, r, largest)
     q = np.exp(-np.logaddexp(0.0, -(log_others + u)))  # no overflow, whatever u
-    sigma = 2.0 * math.sqrt(2.0) * float((q * norms).max())
-    top = float(u.max())
+    sigma = np.max(_product(2.0 * math.sqrt(2.0), q, norms))
+    top = float(np.max(u))
     M = float(np.logaddexp(0.0, log_others + top) - np.logaddexp(0.0, log_others - top))
-    return SoftmaxNoise(gradient_noise=sigma, value_noise=M)
+    return SoftmaxNoise(gradient_noise=float(sigma), value_noise=M)
+
+
+def _product(*factors: npt.ArrayLike, per: float = 1.0) -> npt.NDArray[np.float64]:
+    """Multiply numbers >= 0 and divide by one: infinite or 0 only where the result has to be."""
+    mantissa, exponent = np.frexp(1.0 / np.frexp(per)[0])
+    exponent = exponent - np.frexp(per)[1]
+    for factor in factors:
+        m, e = np.frexp(factor)
+        mantissa, exponent = mantissa * m, exponent + e
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray(np.ldexp(mantissa, exponent))
+
+
+def _total(*terms: Sequence[npt.ArrayLike], per: Sequence[float] | None = None) -> FloatOrArray:
+    """Add products, each divided by its number in `per`; a float for a single value."""
+    with np.errstate(over="ignore"):
+        value = sum(
+            _product(*term, per=divisor)
+            for term, divisor in zip(terms, per or [1.0] * len(terms), strict=True)
+        )
+    return float(value) if np.ndim(value) == 0 else np.asarray(value)
 
 
 def _rounds(rounds: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -679,6 +738,21 @@ def _probability(value: float, name: str) -> float:
     return number
 
 
+_RANGES: dict[str, Callable[[float, str], float]] = {
+    "smoothness": positive_float,
+    "diameter": positive_float,
+    "gradient_noise": non_negative_float,
+    "value_noise": non_negative_float,
+    "initial_gap": non_negative_float,
+    "failure_probability": _probability,
+}
+
+
+def _check(**arguments: float) -> list[float]:
+    """Return constants as floats, in the order given."""
+    return [_RANGES[name](value, name) for name, value in arguments.items()]
+
+
 def _non_negative(value: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
     """Return a number or an array of numbers, finite and at least 0, as float64."""
     given = np.asarray(value)
@@ -693,8 +767,3 @@ def _non_negative(value: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
             f"{name} must hold finite numbers >= 0, but {name}{list(place)} is {given[place]}"
         )
     return given.astype(np.float64)
-
-
-def _plain(value: npt.NDArray[np.float64] | np.float64) -> FloatOrArray:
-    """Return a float for a single value, the array otherwise."""
-    return float(value) if np.ndim(value) == 0 else np.asarray(value)

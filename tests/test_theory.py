@@ -138,6 +138,66 @@ def test_growth_in_the_number_of_rounds(name):
 
 
 @EVERY
+@pytest.mark.parametrize("power", [-1000, -560, 560, 1000])
+def test_constants_at_the_edge_of_the_range(name, power):
+    # Powers of two change no digit: where the result is a float it is that of other units.
+    lengths, losses = 2.0 ** (-power // 2), 2.0**power
+    exact = {"value_noise", "initial_gap", "base_regret"} & CALLS[name][1].keys()
+    scaled = {key: CALLS[name][1][key] * losses for key in exact}
+    scaled |= {"smoothness": 2.0 * losses, "gradient_noise": 0.5 * losses}
+    if name == "proposition 1":  # it has sigma^2 where a loss belongs
+        scaled["gradient_noise"] = 0.5 * 2.0 ** (power // 2)
+    assert evaluate(name, 50, **scaled) == evaluate(name, 50) * losses
+    shorter = {"smoothness": 2.0 / lengths / lengths, "diameter": 3.0 * lengths}
+    shorter["gradient_noise"] = CALLS[name][1]["gradient_noise"]
+    if name != "proposition 1":
+        shorter["gradient_noise"] /= lengths
+    if name == "lemma 1":
+        assert evaluate(name, 50, **shorter) == evaluate(name, 50) / lengths
+    else:
+        assert evaluate(name, 50, **shorter) == evaluate(name, 50)
+
+
+HUGE, TINY = 1.7e308, 5e-324
+
+
+@EVERY
+@pytest.mark.parametrize("argument", ["smoothness", "diameter", "gradient_noise"])
+def test_a_bound_beyond_every_float_is_infinite(name, argument):
+    few = {"smoothness": TINY, "diameter": TINY, "gradient_noise": TINY, argument: HUGE}
+    assert 0.0 <= evaluate(name, 50, **few) <= np.inf
+    for rounds in (1, np.array([1, 2**63], np.uint64)):
+        assert np.all(np.isinf(evaluate(name, rounds, **dict.fromkeys(few, HUGE))))
+    assert np.isfinite(evaluate(name, 2**64 - 1, failure_probability=TINY))
+
+
+def test_other_bounds_at_the_edge_of_the_range():
+    assert theory.gradient_error_bound(1, **COMMON, exponent=TINY) == np.inf
+    tiny = {**COMMON, "gradient_noise": TINY}
+    assert 1.0 < theory.gradient_error_bound(1, **tiny, exponent=TINY) < 100.0
+
+    def regret(c, A, W, D_1):
+        return theory.ftpl_regret_bound(
+            100, scale=c, direction_l1=A, loss_range=W, l1_diameter=D_1, learners=10**400
+        )
+
+    assert regret(HUGE, 1.0, 1.0, 1.0) == regret(TINY, 1.0, 1.0, 1.0) == np.inf
+    big = 2.0**1000
+    assert regret(big, 1 / big, 1.0, big) == pytest.approx(regret(1.0, 1.0, 1.0, 1.0), rel=1e-14)
+
+
+@pytest.mark.parametrize("power", [-1000, -600, 600, 1000])
+def test_softmax_bounds_at_the_edge_of_the_range(power):
+    X, unit = np.array([[3.0, 4.0], [0.0, 0.0], [1.0, -2.0]]), 2.0**power
+    for bounds in (theory.softmax_noise_bounds, theory.softmax_direction_bounds):
+        first, second = bounds(X, 3, 0.5)
+        wanted = pytest.approx((first * unit, second), rel=1e-14)
+        assert bounds(X * unit, 3, 0.5 / unit) == wanted
+        assert bounds(np.full((2, 2), HUGE), 3, HUGE) == (np.inf, np.inf)
+        assert np.all(np.isfinite(bounds(np.zeros((2, 2)), 3, HUGE)))
+
+
+@EVERY
 def test_units(name):
     # Measure decisions in another unit (x 1/4) and losses in another (x 8): the bound follows.
     # The printed Proposition 1 does not: it has sigma^2 where a loss belongs.
