@@ -1,5 +1,6 @@
 """What `fastfw info` and `fastfw warmup` need to know about the machine and the kernel cache."""
 
+import contextlib
 import importlib
 import importlib.metadata
 import os
@@ -9,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CacheState", "cache_state", "cores", "describe", "kernels", "machine", "variants"]
+__all__ = ["CacheState", "cache_state", "cores", "describe", "kernels", "machine"]
 
-_PACKAGES = ("numpy", "numba", "llvmlite", "scipy", "matplotlib", "tqdm")
+_PACKAGES = ("numpy", "numba", "llvmlite", "scipy", "matplotlib", "platformdirs", "tqdm")
 _VARIABLES = (
     "NUMBA_CACHE_DIR",
     "NUMBA_DISABLE_JIT",
@@ -31,25 +32,24 @@ class CacheState:
 
     Parameters
     ----------
-    folder : str or None
+    folder : Path or None
         The folder; None when nothing is cached.
-    kernels : int
-        How many kernels there are in the sources.
-    cached : int
-        How many of them have compiled code in the folder that fits the sources as they are now.
-    variants : int
-        How many compiled variants these have together: one for each combination of dtypes.
+    variants : dict of str to int
+        For each kernel in the sources, how many compiled variants are there that fit these sources,
+        whole: one for each combination of dtypes.
+    size, others : int
+        Bytes of the folder, and of those beside it that other sources or versions have filled.
     writable : bool
-        Whether new ones can be added.
+        Whether new variants can be added.
     reason : str
-        Why nothing is cached, if so.
+        Why nothing is cached, or not at a better place.
     """
 
-    folder: str | None
-    kernels: int
-    cached: int
-    variants: int
-    writable: bool
+    folder: Path | None
+    variants: dict[str, int]
+    size: int = 0
+    others: int = 0
+    writable: bool = False
     reason: str = ""
 
     def __str__(self) -> str:
@@ -57,10 +57,23 @@ class CacheState:
         if self.folder is None:
             return f"none ({self.reason})"
         access = "writable" if self.writable else "read-only"
+        cached = sum(count > 0 for count in self.variants.values())
         return (
-            f"{self.folder} ({access}; {self.cached} of {self.kernels} kernels cached, "
-            f"{self.variants} variants)"
+            f"{self.folder} ({access}; {cached} of {len(self.variants)} kernels cached, "
+            f"{sum(self.variants.values())} variants, {self.size / 1e6:.1f} MB"
+            + (f"; {self.others / 1e6:.1f} MB beside it of other versions" if self.others else "")
+            + (f"; {self.reason}" if self.reason else "")
+            + ")"
         )
+
+
+def _size(folder: Path) -> int:
+    """Return the bytes of the files below a folder; one that goes away meanwhile does not count."""
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            total += path.lstat().st_size if path.is_file() else 0
+    return total
 
 
 def kernels() -> dict[str, Any]:
@@ -68,17 +81,9 @@ def kernels() -> dict[str, Any]:
     import fastfw.kernels
     from fastfw.kernels import _jit
 
-    for module in pkgutil.iter_modules(fastfw.kernels.__path__):
-        importlib.import_module(f"fastfw.kernels.{module.name}")
+    for module in pkgutil.walk_packages(fastfw.kernels.__path__, "fastfw.kernels."):
+        importlib.import_module(module.name)
     return dict(_jit.dispatchers)
-
-
-def variants(dispatcher: Any) -> int:
-    """Return how many compiled variants of a kernel the cache holds; stale ones do not count."""
-    try:
-        return len(dispatcher._cache._cache_file._load_index())
-    except (AttributeError, OSError):
-        return 0
 
 
 def cache_state() -> CacheState:
@@ -91,22 +96,18 @@ def cache_state() -> CacheState:
     """
     import numba
 
+    from fastfw.kernels import _cache
+
     if numba.config.DISABLE_JIT:
-        return CacheState(None, 0, 0, 0, False, "the JIT is switched off by NUMBA_DISABLE_JIT")
-    found = kernels()
-    folders = {kernel.stats.cache_path for kernel in found.values()} - {None}
-    if not folders:
-        reason = "no folder can be written; set NUMBA_CACHE_DIR to one that can"
-        return CacheState(None, len(found), 0, 0, False, reason)
-    folder = min(folders)
-    counts = [variants(kernel) for kernel in found.values()]
-    return CacheState(
-        folder=folder,
-        kernels=len(found),
-        cached=sum(count > 0 for count in counts),
-        variants=sum(counts),
-        writable=os.access(folder if os.path.isdir(folder) else os.path.dirname(folder), os.W_OK),
-    )
+        return CacheState(None, {}, "the JIT is switched off by NUMBA_DISABLE_JIT")
+    folder, reason = _cache.place()
+    counts = {name: len(list(found._cache.files())) for name, found in kernels().items()}
+    if folder is None:
+        reason = f"set NUMBA_CACHE_DIR to a folder that you alone can write: {reason}"
+        return CacheState(None, counts, reason=reason)
+    size = _size(folder)
+    others = _size(folder.parent) - size
+    return CacheState(folder, counts, size, others, os.access(folder, os.W_OK), reason)
 
 
 def _version(package: str) -> str:

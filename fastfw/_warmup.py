@@ -140,9 +140,7 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
 class _Shared:
     """A kernel's cache, of which each variant is compiled by one process while others wait.
 
-    A variant is locked from the moment it is looked for in vain until it is kept. A kernel is
-    locked while its index is written: Numba reads it, adds an entry and writes it, and of two
-    processes at once one would be forgotten.
+    A variant is locked from the moment it is looked for in vain until it is kept.
     """
 
     def __init__(self, cache: Any, name: str, folder: Path) -> None:
@@ -152,11 +150,11 @@ class _Shared:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cache, name)
 
-    def _lock(self, what: str) -> int:
+    def _lock(self, sig: Any) -> int:
         """Wait for a lock, which ends with the process at the latest."""
         import fcntl
 
-        name = hashlib.sha256(f"{self._name} {what}".encode()).hexdigest()
+        name = hashlib.sha256(f"{self._name} {sig}".encode()).hexdigest()
         handle = os.open(self._folder / name, os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(handle, fcntl.LOCK_EX)
         return handle
@@ -165,7 +163,7 @@ class _Shared:
         """Return a variant, or None when it is for this process to compile."""
         found = self._cache.load_overload(sig, context)
         if found is None and str(sig) not in self._held:
-            handle = self._lock(f"variant {sig}")
+            handle = self._lock(sig)
             found = self._cache.load_overload(sig, context)
             if found is None:
                 self._held[str(sig)] = handle
@@ -175,11 +173,9 @@ class _Shared:
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a variant that this process has compiled."""
-        handle = self._lock("index")
         try:
             self._cache.save_overload(sig, data)
         finally:
-            os.close(handle)
             own = self._held.pop(str(sig), None)
             if own is not None:
                 os.close(own)

@@ -100,8 +100,8 @@ def _warmup(options: argparse.Namespace) -> int:
     if after.folder is None:
         write(f"nothing cached: {after.reason} ({seconds:.1f} s)")
         return 0
-    added = after.variants - before.variants
-    write(f"compiled {added} kernel variants, {after.variants} in the cache, in {seconds:.1f} s")
+    had, has = (sum(state.variants.values()) for state in (before, after))
+    write(f"compiled {has - had} kernel variants, {has} in the cache, in {seconds:.1f} s")
     write(f"cache: {after}")
     return 0
 

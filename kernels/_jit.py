@@ -1,21 +1,15 @@
-"""The one decorator for kernels, and the stamp that keeps their cache honest.
-
-Numba stamps a cached kernel with the time and size of the file that defines it, so
-an edit to another file whose kernel it calls goes unnoticed. Here every kernel is
-stamped with a digest of all kernel sources instead: any edit or upgrade compiles
-anew, and copying or re-installing the same sources does not.
-"""
+"""The one decorator for kernels."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 
-__all__ = ["REASSOCIATE", "dispatchers", "kernel", "source_digest"]
+from ._cache import KernelCache
+
+__all__ = ["REASSOCIATE", "dispatchers", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,33 +19,6 @@ REASSOCIATE = frozenset({"reassoc", "contract", "arcp", "nsz"})
 
 #: Every kernel compiled so far in this process, by name.
 dispatchers: dict[str, Any] = {}
-
-
-def source_digest(folder: Path | None = None) -> str:
-    """Hex SHA-256 over the names and bytes of all kernel sources."""
-    folder = Path(__file__).parent if folder is None else folder
-    digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.py")):
-        source = path.read_bytes()
-        digest.update(f"{path.name}:{len(source)}:".encode())
-        digest.update(source)
-    return digest.hexdigest()
-
-
-_DIGEST = source_digest()
-
-
-def _cache(dispatcher: Any) -> None:
-    """Turn on the disk cache, stamped with the digest of all kernels."""
-    try:
-        dispatcher.enable_caching()
-        file = dispatcher._cache._cache_file
-        if not hasattr(file, "_source_stamp"):
-            raise AttributeError("no place for the stamp")
-        file._source_stamp = _DIGEST
-    except (RuntimeError, AttributeError):
-        # No writable folder, or another numba inside: better no cache than a stale one.
-        dispatcher._cache = numba.core.caching.NullCache()
 
 
 def kernel(
@@ -76,8 +43,9 @@ def kernel(
             function
         )
         if cache and not numba.config.DISABLE_JIT:
-            _cache(compiled)
-            dispatchers[f"{function.__module__}.{function.__name__}"] = compiled
+            name = f"{function.__module__}.{function.__name__}"
+            compiled._cache = KernelCache(name.removeprefix("fastfw.kernels."))
+            dispatchers[name] = compiled
         return compiled  # type: ignore[no-any-return]
 
     return decorate

@@ -7,27 +7,31 @@ import importlib.util
 import json
 import os
 import pkgutil
+import re
 import shutil
+import stat
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 from types import SimpleNamespace
 
+import numba
 import numpy as np
 import pytest
 
 import fastfw as fw
 from fastfw import kernels
-from fastfw.kernels import _jit
+from fastfw.kernels import _cache, _jit
 from sizes import about_compiling
 
 FOLDER = Path(kernels.__file__).parent
-SOURCES = sorted(FOLDER.glob("*.py"))
+SOURCES = sorted(FOLDER.rglob("*.py"))
 MODULES = [
-    importlib.import_module(f"fastfw.kernels.{found.name}")
-    for found in pkgutil.iter_modules(kernels.__path__)
+    importlib.import_module(found.name)
+    for found in pkgutil.walk_packages(kernels.__path__, "fastfw.kernels.")
 ]
+posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="owners and modes are those of POSIX")
 
 
 # --- what kernels are made of ---------------------------------------------------------------------
@@ -52,7 +56,7 @@ def imported(path):
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
 def test_kernels_import_nothing_of_the_package_around_them(path):
-    allowed = {"numba", "numpy", "llvmlite"} | sys.stdlib_module_names
+    allowed = {"numba", "numpy", "llvmlite", "platformdirs"} | sys.stdlib_module_names
     for name in imported(path):
         assert name == "fastfw.kernels" or name.split(".")[0] in allowed
 
@@ -105,12 +109,12 @@ def write(folder, **files):
 
 def test_digest_is_of_names_and_contents_alone(tmp_path):
     base = write(tmp_path / "base", a="x = 1\n", b="y = 2\n")
-    digest = _jit.source_digest(base)
+    digest = _cache.source_digest(base)
     assert len(digest) == hashlib.sha256().digest_size * 2
     same = write(tmp_path / "same", b="y = 2\n", a="x = 1\n")
     os.utime(same / "a.py", (1, 1))
     (same / "notes.txt").write_text("not a kernel")
-    assert _jit.source_digest(same) == digest
+    assert _cache.source_digest(same) == digest
     others = [
         {"a": "x = 1\n", "b": "y = 3\n"},
         {"a": "x = 1\n", "c": "y = 2\n"},
@@ -120,38 +124,228 @@ def test_digest_is_of_names_and_contents_alone(tmp_path):
         {"a": "y = 2\n", "b": "x = 1\n"},
     ]
     digests = {
-        _jit.source_digest(write(tmp_path / f"{i}", **files)) for i, files in enumerate(others)
+        _cache.source_digest(write(tmp_path / f"{i}", **files)) for i, files in enumerate(others)
     }
     assert len(digests | {digest}) == len(others) + 1
 
 
 def test_digest_is_of_the_kernels_by_default():
-    assert _jit.source_digest() == _jit.source_digest(FOLDER) == _jit._DIGEST
+    assert _cache.source_digest() == _cache.source_digest(FOLDER)
+
+
+# --- the folder -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """The function, as in a process of its own, whose folders are all in tmp_path."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "named"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    _cache.place.cache_clear()
+    yield _cache.place.__wrapped__
+    _cache.place.cache_clear()
+
+
+def test_the_folder_is_the_named_one_or_the_users(place, tmp_path, monkeypatch):
+    assert place() == (tmp_path / "named" / "fastfw" / _cache.STAMP, "")
+    assert re.fullmatch(r"numba[\d.]+-py3\.\d+-[0-9a-f]{16}", _cache.STAMP)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    folder, wrong = place()
+    assert wrong == ""
+    assert folder.name == _cache.STAMP
+    if sys.platform == "linux":
+        assert folder.parent == tmp_path / "user" / "fastfw" / "kernels"
+    if hasattr(os, "geteuid"):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert stat.S_IMODE(folder.parent.stat().st_mode) == 0o700
+
+
+@posix
+@pytest.mark.parametrize("home", [None, "", "relative"])
+def test_without_a_home_the_folder_is_among_temporary_files(place, tmp_path, monkeypatch, home):
+    def nobody(uid):
+        raise KeyError(f"getpwuid(): uid not found: {uid}")
+
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.chdir(tmp_path)
+    if home is None:
+        monkeypatch.delenv("HOME", raising=False)
+    else:
+        monkeypatch.setenv("HOME", home)
+    folder, wrong = place()
+    assert folder.parent.parent == tmp_path / "temporary"
+    assert wrong == "this user has no home folder"
+    assert os.listdir(tmp_path) == ["temporary"]
+
+
+def block(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("a file where a folder ought to be: not even root can write there")
+
+
+def link(path):
+    elsewhere = path.parent.parent / "elsewhere"
+    elsewhere.mkdir(parents=True)
+    path.parent.mkdir(exist_ok=True)
+    path.symlink_to(elsewhere)
+
+
+def share(path):
+    path.mkdir(parents=True)
+    path.chmod(0o775)
+
+
+@posix
+@pytest.mark.parametrize("spoil", [block, link, share])
+@pytest.mark.parametrize("below", [".", _cache.STAMP])
+def test_a_folder_that_others_may_write_is_not_used(place, tmp_path, spoil, below):
+    spoil(tmp_path / "named" / "fastfw" / below)
+    folder, wrong = place()
+    assert tmp_path / "user" in folder.parents
+    assert str(tmp_path / "named") in wrong
+
+
+def test_no_cache_where_there_is_no_folder(place, tmp_path, monkeypatch):
+    for name in ("named", "user"):
+        block(tmp_path / name)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "user"))
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda *_, **__: tmp_path / "user")
+    folder, wrong = place()
+    assert folder is None
+    assert wrong.count(";") == 2
+
+
+@posix
+def test_only_ones_own_files_are_private():
+    own, root = os.geteuid(), 0
+    for uid, mode, wanted in [
+        (own, 0o600, True),
+        (root, 0o644, True),
+        (own, 0o620, False),
+        (own, 0o602, False),
+        (own + 1, 0o600, False),
+    ]:
+        assert _cache._is_private(SimpleNamespace(st_uid=uid, st_mode=mode)) is wanted
+
+
+def test_folders_that_were_used_last_are_kept(place, tmp_path):
+    parent = tmp_path / "named" / "fastfw"
+    old = [parent / f"numba0.6{i}.0-py3.11-{i:016x}" for i in range(6)]
+    for i, folder in enumerate(old):
+        folder.mkdir(parents=True)
+        (folder / "a.kernel").write_text("")
+        os.utime(folder, (i, i))
+    (parent / "something else").mkdir()
+    os.utime(old[0])  # used again
+    folder, _ = place()
+    assert set(parent.iterdir()) == {folder, old[0], old[4], old[5], parent / "something else"}
+    assert place()[0] == folder
+    assert len(list(parent.iterdir())) == 5
+
+
+# --- the files ------------------------------------------------------------------------------------
+
+
+def twice(x):
+    return 2 * x + 1
+
+
+@pytest.fixture
+def compile_twice(place, monkeypatch):
+    """Compile or load a kernel as a new process does; whether it was found, and what it gives."""
+    monkeypatch.setattr(_jit, "dispatchers", {})
+
+    def call():
+        compiled = _jit.kernel()(twice)
+        return compiled(20.25), sum(compiled.stats.cache_hits.values())
+
+    return call
+
+
+@pytest.fixture
+def file(compile_twice, tmp_path):
+    """The file that keeps it."""
+    assert compile_twice() == (41.5, 0)
+    assert compile_twice() == (41.5, 1)
+    (found,) = tmp_path.rglob("*.kernel")
+    return found
+
+
+def truncate(path):
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def empty(path):
+    os.truncate(path, 0)
+
+
+def flip(path, place):
+    content = bytearray(path.read_bytes())
+    content[place] ^= 4
+    path.write_bytes(content)
+
+
+def swap(path):
+    """A whole file, of another variant."""
+    other = path.with_name("other.kernel")
+    _cache.write(other, b"")
+    os.replace(other, path)
+
+
+def forge(path):
+    """What is well sealed but comes from another world."""
+    _cache.write(path, b"no pickle")
+
+
+def occupy(path):
+    path.unlink()
+    path.mkdir()
+
+
+def lend(path):
+    path.chmod(0o666)
 
 
 @about_compiling
-def test_every_kernel_carries_the_stamp():
-    for name, dispatcher in _jit.dispatchers.items():
-        file = getattr(dispatcher._cache, "_cache_file", None)
-        if file is not None:  # there is no cache where no folder can be written
-            assert file._source_stamp == _jit.source_digest(), name
+@pytest.mark.parametrize(
+    "damage",
+    [
+        truncate,
+        empty,
+        *(lambda path, i=i: flip(path, i) for i in (0, 31, 32, 5000, -1)),
+        swap,
+        forge,
+        occupy,
+        pytest.param(lend, marks=posix),
+    ],
+)
+def test_a_damaged_file_is_compiled_anew_and_replaced(file, compile_twice, damage):
+    damage(file)
+    assert compile_twice() == (41.5, 0)
+    assert compile_twice() == (41.5, damage is not occupy)
+    assert len(list(file.parent.iterdir())) == 1  # nothing half-written stays
 
 
-def test_no_cache_where_the_stamp_has_no_place():
-    """A numba that keeps its stamp elsewhere must not be trusted with its own."""
-    from numba.core.caching import NullCache
+@about_compiling
+def test_a_full_disk_only_means_that_nothing_is_kept(compile_twice, tmp_path):
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        assert [compile_twice(), compile_twice()] == [(41.5, 0)] * 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
-    file = SimpleNamespace(somewhere_else="a stamp of one file")
 
-    class Dispatcher:
-        _cache = None
-
-        def enable_caching(self):
-            self._cache = SimpleNamespace(_cache_file=file)
-
-    dispatcher = Dispatcher()
-    _jit._cache(dispatcher)
-    assert isinstance(dispatcher._cache, NullCache)
+@about_compiling
+def test_a_folder_that_goes_away_only_means_that_nothing_is_kept(file, compile_twice):
+    shutil.rmtree(file.parent)
+    assert [compile_twice(), compile_twice()] == [(41.5, 0)] * 2
 
 
 # --- the cache, in processes of their own ---------------------------------------------------------
@@ -218,18 +412,6 @@ def test_cache_is_used_until_any_kernel_changes(copy, tmp_path):
     edited = {"index": [0, 0], "value": [-2.0, -2.0]}
     assert run(copy, cache) == {**edited, "hits": 0, "misses": 1}
     assert run(copy, cache) == {**edited, "hits": 1, "misses": 0}
-
-
-@about_compiling
-def test_works_where_no_cache_folder_can_be_written(copy, tmp_path):
-    # A file where a folder ought to be: not even root can write there.
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    (copy / "kernels" / "__pycache__").write_text("")
-    places = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"), str(blocked / "home"))
-    result = run(copy, blocked / "cache", **places)
-    assert result["index"] == [1, 2]
-    assert result["hits"] == 0
 
 
 # --- no compilation after the first call ----------------------------------------------------------

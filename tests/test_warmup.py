@@ -22,18 +22,18 @@ SOURCE = """
 import sys
 from pathlib import Path
 
-import numba
 import numpy as np
 
 from fastfw._warmup import one_at_a_time
+from fastfw.kernels._jit import kernel
 
 
-@numba.njit(cache=True)
+@kernel()
 def inner(x):
     return x.sum()
 
 
-@numba.njit(cache=True)
+@kernel()
 def outer(x):
     return inner(x) + 1
 
@@ -66,7 +66,7 @@ def test_a_variant_is_compiled_by_one_process_and_none_is_lost(tmp_path):
     source.write_text(SOURCE, encoding="utf-8")
     locks = tmp_path / "locks"
     locks.mkdir()
-    # Each begins with what the other does last, and both write the index of the same kernels.
+    # Each begins with what the other does last.
     orders = (["float64", "float32", "int64"], ["int64", "float32", "float64"])
     processes = [start(source, locks, *order) for order in orders]
     for process in processes:
