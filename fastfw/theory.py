@@ -21,12 +21,16 @@ Units: D is a length in the space of decisions, the loss has its own unit, sigma
 and L loss per length squared.  Everything that depends on the loss must belong to the same
 reduction; the sum over B samples has B times the L, sigma, M and gap of the mean.  `log` is the
 natural logarithm.
+
+What is no number, or no integer where one is wanted, raises a TypeError; an argument outside the
+range stated, or shapes that do not go together, a ValueError.  A bound that is larger than every
+float is infinite.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -87,13 +91,6 @@ def gradient_error_bound(
     float or ndarray of float64
         The bound, in the unit of a gradient; an array of the shape of `rounds` if that is one.
 
-    Raises
-    ------
-    TypeError
-        If an argument is not a number, or `rounds` does not hold integers.
-    ValueError
-        If an argument lies outside the range stated above.
-
     Notes
     -----
     For all of T rounds at once, give ``failure_probability=delta / T``.
@@ -104,12 +101,7 @@ def gradient_error_bound(
     3.2565
     """
     t = _rounds(rounds)
-    L, D, sigma, delta = _check(
-        smoothness=smoothness,
-        diameter=diameter,
-        gradient_noise=gradient_noise,
-        failure_probability=failure_probability,
-    )
+    L, D, sigma, delta = _constants(smoothness, diameter, gradient_noise, failure_probability)
     alpha = positive_float(exponent, "exponent")
     if alpha > 1.0:
         raise ValueError(f"exponent must be a number in (0, 1], but it is {exponent}")
@@ -160,13 +152,6 @@ def orgfw_regret_bound(
     float or ndarray of float64
         The bound, in the unit of the loss; an array of the shape of `rounds` if that is one.
 
-    Raises
-    ------
-    TypeError
-        If an argument is not a number, or `rounds` does not hold integers.
-    ValueError
-        If an argument lies outside the range stated above.
-
     Notes
     -----
     The proof gives slightly more than the statement: ``4 M sqrt(T log(8 / delta))`` for the term
@@ -181,14 +166,9 @@ def orgfw_regret_bound(
     3418.74
     """
     T = _rounds(rounds)
-    L, D, sigma, M, gap, delta = _check(
-        smoothness=smoothness,
-        diameter=diameter,
-        gradient_noise=gradient_noise,
-        value_noise=value_noise,
-        initial_gap=initial_gap,
-        failure_probability=failure_probability,
-    )
+    L, D, sigma, delta = _constants(smoothness, diameter, gradient_noise, failure_probability)
+    M = non_negative_float(value_noise, "value_noise")
+    gap = non_negative_float(initial_gap, "initial_gap")
     logs = np.log(T) + 1.0
     root = np.sqrt(2.0 * T * (np.log(8.0 * T) - math.log(delta)))
     return _total(
@@ -238,13 +218,6 @@ def convex_convergence_bound(
     float or ndarray of float64
         The bound, in the unit of the loss; an array of the shape of `rounds` if that is one.
 
-    Raises
-    ------
-    TypeError
-        If an argument is not a number, or `rounds` does not hold integers.
-    ValueError
-        If an argument lies outside the range stated above.
-
     Examples
     --------
     >>> bound = convex_convergence_bound(
@@ -254,13 +227,8 @@ def convex_convergence_bound(
     7.3664
     """
     T = _rounds(rounds)
-    L, D, sigma, gap, delta = _check(
-        smoothness=smoothness,
-        diameter=diameter,
-        gradient_noise=gradient_noise,
-        initial_gap=initial_gap,
-        failure_probability=failure_probability,
-    )
+    L, D, sigma, delta = _constants(smoothness, diameter, gradient_noise, failure_probability)
+    gap = non_negative_float(initial_gap, "initial_gap")
     logs = np.log(T) + 1.0
     root = np.sqrt(2.0 * (np.log(4.0 * T) - math.log(delta)) / T)
     return _total(
@@ -314,13 +282,6 @@ def nonconvex_gap_bound(
     float or ndarray of float64
         The bound, in the unit of the loss; an array of the shape of `rounds` if that is one.
 
-    Raises
-    ------
-    TypeError
-        If an argument is not a number, or `rounds` does not hold integers.
-    ValueError
-        If an argument lies outside the range stated above.
-
     Notes
     -----
     The printed bound cannot hold in general: multiplying the loss by s multiplies the gap by s but
@@ -347,13 +308,8 @@ def nonconvex_gap_bound(
     77.634
     """
     T = _rounds(rounds)
-    L, D, sigma, gap, delta = _check(
-        smoothness=smoothness,
-        diameter=diameter,
-        gradient_noise=gradient_noise,
-        initial_gap=initial_gap,
-        failure_probability=failure_probability,
-    )
+    L, D, sigma, delta = _constants(smoothness, diameter, gradient_noise, failure_probability)
+    gap = non_negative_float(initial_gap, "initial_gap")
     slow = np.log(T + 1.0) / np.cbrt(T)
     root = np.sqrt(2.0 * (np.log(4.0 * T) - math.log(delta)))
     first = [2.0 / np.cbrt(T), gap]
@@ -418,13 +374,6 @@ def morgfw_regret_bound(
         The bound, in the unit of the loss; an array if `rounds`, `base_regret` or `initial_gap` is
         one, of their common shape.
 
-    Raises
-    ------
-    TypeError
-        If an argument is not a number, or `rounds` does not hold integers.
-    ValueError
-        If an argument lies outside the range stated above, or the shapes do not go together.
-
     Notes
     -----
     The statement follows from the proof.  Two slips on the way do not reach it: the last line in
@@ -440,12 +389,7 @@ def morgfw_regret_bound(
     854.45
     """
     T = _rounds(rounds)
-    L, D, sigma, delta = _check(
-        smoothness=smoothness,
-        diameter=diameter,
-        gradient_noise=gradient_noise,
-        failure_probability=failure_probability,
-    )
+    L, D, sigma, delta = _constants(smoothness, diameter, gradient_noise, failure_probability)
     base = _non_negative(base_regret, "base_regret")
     Q = _non_negative(initial_gap, "initial_gap")
     try:
@@ -507,13 +451,6 @@ def ftpl_regret_bound(
     -------
     float or ndarray of float64
         The bound, in the unit of the loss; an array of the shape of `rounds` if that is one.
-
-    Raises
-    ------
-    TypeError
-        If an argument is not a number, or `rounds` or `learners` does not hold integers.
-    ValueError
-        If an argument lies outside the range stated above.
 
     Notes
     -----
@@ -577,13 +514,6 @@ def softmax_direction_bounds(
     SoftmaxDirections
         ``direction_l1`` (A) and ``loss_range`` (W).
 
-    Raises
-    ------
-    TypeError
-        If `X` does not hold real numbers, `n_classes` is no integer or `radius` no number.
-    ValueError
-        If `X` is empty or not finite, `n_classes` is below 2 or `radius` is not positive.
-
     Notes
     -----
     A sample's gradient is the outer product of :math:`p - e_y` and a; the first has an l1
@@ -643,13 +573,6 @@ def softmax_noise_bounds(X: npt.ArrayLike, n_classes: int, radius: float) -> Sof
     SoftmaxNoise
         ``gradient_noise`` (sigma, in Assumptions 3a and 4) and ``value_noise`` (M, in
         Assumption 3b).
-
-    Raises
-    ------
-    TypeError
-        If `X` does not hold real numbers, `n_classes` is no integer or `radius` no number.
-    ValueError
-        If `X` is empty or not finite, `n_classes` is below 2 or `radius` is not positive.
 
     Notes
     -----
@@ -738,19 +661,16 @@ def _probability(value: float, name: str) -> float:
     return number
 
 
-_RANGES: dict[str, Callable[[float, str], float]] = {
-    "smoothness": positive_float,
-    "diameter": positive_float,
-    "gradient_noise": non_negative_float,
-    "value_noise": non_negative_float,
-    "initial_gap": non_negative_float,
-    "failure_probability": _probability,
-}
-
-
-def _check(**arguments: float) -> list[float]:
-    """Return constants as floats, in the order given."""
-    return [_RANGES[name](value, name) for name, value in arguments.items()]
+def _constants(
+    smoothness: float, diameter: float, gradient_noise: float, failure_probability: float
+) -> tuple[float, float, float, float]:
+    """Return L, D, sigma and delta as floats, checked."""
+    return (
+        positive_float(smoothness, "smoothness"),
+        positive_float(diameter, "diameter"),
+        non_negative_float(gradient_noise, "gradient_noise"),
+        _probability(failure_probability, "failure_probability"),
+    )
 
 
 def _non_negative(value: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
