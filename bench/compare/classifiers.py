@@ -29,7 +29,7 @@ import numpy as np
 
 import fastfw as fw
 from bench.compare import handicap, one_thread
-from bench.compare.report import machine
+from bench.compare.turns import machine
 
 DATA = ("digits", "fashion-mnist-4k")
 #: More rows than this are many.

@@ -42,6 +42,7 @@ SPARSE = Shape(
     "sparse", "100,000 features, 1 %, CSR", n=5_000, d=100_000, n_classes=10, batch_size=256,
     radius=32.0, share=0.01, csr=True,
 )  # fmt: skip
+NETWORK = Shape("mnist", "MNIST", n=20_000, d=784, n_classes=10, batch_size=16, radius=10.0)
 WIDE = Shape(
     "wide", "100,000 features, 1 %, dense", n=300, d=100_000, n_classes=10, batch_size=256,
     radius=32.0, share=0.01,
@@ -54,16 +55,25 @@ DTYPES = ("float64", "float32")
 TELLING = 0.22
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def dataset(shape: Shape, dtype: str) -> Dataset:
-    """Pixels in [0, 1], dark where they are 0, and labels that a few of them decide."""
+    """Images whose pixels are bytes over 255, dark where they are 0, and labels that few decide.
+
+    For uint8 these are the bytes themselves.
+    """
     rng = np.random.default_rng(0)
     if shape.csr:
         return _sparse(shape, dtype, rng)
-    X = rng.random((shape.n, shape.d), dtype=np.float32)
+    size = (shape.n, shape.d)
+    pixels = rng.integers(1, 256, size=size, dtype=np.uint8)
     if shape.share < 1.0:
-        X *= rng.random((shape.n, shape.d), dtype=np.float32) < shape.share
-    return Dataset(X.astype(dtype, copy=False), labels_of(X, shape, rng))
+        pixels *= rng.random(size, dtype=np.float32) < shape.share
+    y = labels_of(pixels, shape, rng)
+    if dtype == "uint8":
+        return Dataset(pixels, y, scale=1 / 255)
+    X = pixels.astype(dtype)
+    X /= 255
+    return Dataset(X, y)
 
 
 def labels_of(X: Any, shape: Shape, rng: np.random.Generator) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import reference
+import reference_network
 from fastfw.streams import Dataset
 
 
@@ -145,3 +146,26 @@ class Meta(Side):
 
 def _noise_of(noise: Callable[[int, int], Any], k: int, t: int) -> Any:
     return noise(t, k)
+
+
+class Network:
+    """ORGFW on the network: `shape` is its sizes, `radius` that of each of its four balls."""
+
+    def __init__(
+        self, data: Dataset, shape: Any, start: Any, radius: float, step: Any, momentum: Any
+    ) -> None:
+        self.X, self.y, self.radii = data.X, data.y, (radius,) * 4
+        self.step, self.momentum, self.t = step, momentum, 1
+        self.x = self.x_prev = start
+        self.d: Any = None
+        self.round = reference_network.methods(shape).orgfw_round
+
+    def play_round(self, rows: Any) -> tuple[float, Any]:
+        played = self.x
+        loss, x, self.d = self.round(
+            self.x, self.x_prev, self.d, self.X[rows], self.y[rows],
+            self.momentum(self.t), self.step(self.t), self.radii, self.t == 1,
+        )  # fmt: skip
+        self.x_prev, self.x = played, x
+        self.t += 1
+        return float(loss), played

@@ -11,81 +11,31 @@ from __future__ import annotations
 import importlib.util
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import fastfw as fw
 import reference
-from bench.compare import numpy_side
-from bench.compare.data import Shape, labels_of
-from bench.compare.pairs import ORGFW_MOMENTUM, ORGFW_STEP, Case
-from fastfw.streams import Dataset
+from bench.compare import cases, data
+from bench.compare.cases import Case
 
 #: As MNIST and CIFAR-10, with rows enough to be larger than the caches, in each peer's own memory.
-MNIST = Shape("mnist", "MNIST", n=20_000, d=784, n_classes=10, batch_size=600, radius=8.0)
-CIFAR10 = Shape("cifar10", "CIFAR-10", n=6_000, d=3072, n_classes=10, batch_size=500, radius=32.0)
-
-
-@lru_cache(maxsize=3)
-def images(shape: Shape, dtype: str) -> Dataset:
-    """Images whose pixels are bytes over 255; for uint8 the bytes themselves."""
-    rng = np.random.default_rng(0)
-    size = (shape.n, shape.d)
-    pixels = rng.integers(256, size=size, dtype=np.uint8)
-    pixels *= rng.random(size, dtype=np.float32) < shape.share
-    y = labels_of(pixels, shape, rng)
-    if dtype == "uint8":
-        return Dataset(pixels, y, scale=1 / 255)
-    X = pixels.astype(dtype)
-    X /= 255
-    return Dataset(X, y)
-
-
-@dataclass(frozen=True)
-class ImageCase(Case):
-    """ORGFW on images; of bytes, in the arithmetic that is named."""
-
-    arithmetic: str = ""
-    threads: int = 1
-
-    @property
-    def data(self) -> Dataset:
-        return images(self.shape, self.dtype)
-
-    def learner(self) -> Any:
-        s = self.shape
-        return fw.ORGFW(
-            fw.SoftmaxRegression(s.d, s.n_classes), fw.RowL1Ball((s.n_classes, s.d), s.radius),
-            step=fw.power_schedule(*ORGFW_STEP), momentum=fw.power_schedule(*ORGFW_MOMENTUM),
-            dtype=self.arithmetic or self.dtype, threads=self.threads,
-        )  # fmt: skip
+MNIST, CIFAR10 = replace(data.MNIST, n=20_000), replace(data.CIFAR10, n=6_000)
 
 
 # --- rounds of ORGFW ------------------------------------------------------------------------------
-
-
-def _powers() -> tuple[Any, Any]:
-    return reference.power_schedule(*ORGFW_STEP), reference.power_schedule(*ORGFW_MOMENTUM)
-
-
-class WrittenNumpy(numpy_side.ORGFW):
-    """NumPy as the paper writes it: four products."""
-
-    def __init__(self, case: Case) -> None:
-        super().__init__(case.data, case.shape.radius, *_powers())
 
 
 class StackedNumpy:
     """NumPy at its best: two products, both points stacked, every array made once."""
 
     def __init__(self, case: Case) -> None:
-        s, data = case.shape, case.data
-        self.X, self.y, self.radius, self.C = data.X, data.y, s.radius, s.n_classes
-        self.step, self.momentum = _powers()
-        C, B, dtype = s.n_classes, s.batch_size, data.X.dtype
+        s = case.shape
+        self.X, self.y, self.radius, self.C = case.data.X, case.data.y, s.radius, s.n_classes
+        self.step, self.momentum = cases.orgfw_schedules()
+        C, B, dtype = s.n_classes, s.batch_size, self.X.dtype
         self.both = np.zeros((2 * C, s.d), dtype)  # x_t above x_{t-1}
         self.d, self.size = np.zeros((C, s.d), dtype), np.empty((C, s.d), dtype)
         self.g = np.empty((C, s.d), dtype)
@@ -137,7 +87,7 @@ class Torch:
             warnings.simplefilter("ignore")  # that the memory is read-only
             self.X, self.y = torch.from_numpy(case.data.X), torch.from_numpy(case.data.y)
         self.torch, self.t = torch, 1
-        self.step, self.momentum = _powers()
+        self.step, self.momentum = cases.orgfw_schedules()
         self.both = torch.zeros((2 * s.n_classes, s.d), dtype=self.X.dtype)
         self.d = torch.zeros((s.n_classes, s.d), dtype=self.X.dtype)
         C, radius = s.n_classes, s.radius
@@ -188,7 +138,7 @@ class Jax:
 
         s, dtype = case.shape, np.dtype(case.dtype).type
         self.jax, self.dtype, self.t = jax, dtype, 1
-        self.step, self.momentum = _powers()
+        self.step, self.momentum = cases.orgfw_schedules()
         self.X, self.y = jnp.asarray(case.data.X), jnp.asarray(case.data.y)
         self.both = jnp.zeros((2 * s.n_classes, s.d), dtype)
         self.d = jnp.zeros((s.n_classes, s.d), dtype)
@@ -225,7 +175,7 @@ class Jax:
 
 #: name: (what has to be installed, the side)
 ROUNDS: dict[str, tuple[str, Callable[[Case], Any]]] = {
-    "NumPy as written": ("numpy", WrittenNumpy),
+    "NumPy as written": ("numpy", Case.by_numpy),
     "NumPy, stacked products": ("numpy", StackedNumpy),
     "PyTorch, eager": ("torch", Torch),
     "PyTorch, torch.compile": ("torch", compiled_torch),
@@ -238,32 +188,83 @@ def missing(package: str) -> str | None:
     return None if importlib.util.find_spec(package) else f"skipped: {package} is not installed"
 
 
-def check(case: ImageCase, make: Callable[[Case], Any], rounds: int = 12) -> None:
-    """Raise AssertionError unless fastfw and the peer play the same decisions."""
-    stream = next(case.streams(rounds, 1))
-    result = case.learner().run(stream, checkpoints=range(1, rounds + 1))
-    side = make(case)
-    tolerance = {"float64": 1e-11, "float32": 2e-5}[case.arithmetic or case.dtype]
-    for t, batch in enumerate(stream):
-        loss, played = side.play_round(batch.rows)
-        np.testing.assert_allclose(played, result.decisions[t], rtol=0, atol=tolerance)
-        np.testing.assert_allclose(loss, result.losses[t], rtol=tolerance)
+class TorchNetwork:
+    """ORGFW on the network in PyTorch, eager, with its own gradients."""
+
+    def __init__(self, case: Case) -> None:
+        import torch
+
+        torch.set_num_threads(1)
+        self.torch, self.t, self.radius = torch, 1, case.shape.radius
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that the memory is read-only
+            self.X, self.y = torch.from_numpy(case.data.X), torch.from_numpy(case.data.y)
+        powers = (cases.NETWORK_STEP, cases.NETWORK_MOMENTUM)
+        self.step, self.momentum = (reference.power_schedule(*pair) for pair in powers)
+        problem, _, start = cases.network_problem(case)
+        self.x = [torch.tensor(block) for block in problem.blocks(start).values()]
+        self.x_prev = self.x
+        self.d: Any = None
+
+    def gradient(self, x: Any, A: Any, y: Any) -> tuple[float, Any]:
+        """Loss and gradient by automatic differentiation."""
+        leaves = [block.detach().requires_grad_() for block in x]
+        W1, b1, W2, b2 = leaves
+        functional = self.torch.nn.functional
+        hidden = self.torch.sigmoid(functional.linear(A, W1, b1))
+        loss = functional.cross_entropy(functional.linear(hidden, W2, b2), y)
+        return float(loss.detach()), self.torch.autograd.grad(loss, leaves)
+
+    def vertex(self, g: Any) -> Any:
+        """One entry in each row, or in the vector."""
+        torch = self.torch
+        rows = g if g.ndim == 2 else g[None]
+        index = rows.abs().argmax(dim=1, keepdim=True)
+        picked = rows.gather(1, index)
+        values = torch.where(picked >= 0, -self.radius, self.radius).to(g.dtype)
+        return torch.zeros_like(rows).scatter_(1, index, values).reshape(g.shape)
+
+    def play_round(self, rows: Any) -> tuple[float, Any]:
+        torch, played = self.torch, self.x
+        index = torch.from_numpy(np.array(rows))
+        A, y = self.X[index], self.y[index]
+        loss, g = self.gradient(played, A, y)
+        if self.t == 1:
+            self.d = list(g)
+        else:
+            _, back = self.gradient(self.x_prev, A, y)
+            keep = 1.0 - self.momentum(self.t)
+            self.d = [a + keep * (d - b) for a, d, b in zip(g, self.d, back, strict=True)]
+        eta = self.step(self.t)
+        self.x = [x + eta * (self.vertex(d) - x) for x, d in zip(played, self.d, strict=True)]
+        self.x_prev = played
+        self.t += 1
+        return loss, torch.cat([block.reshape(-1) for block in played]).numpy()
+
+
+#: The same on the network.
+NETWORK_ROUNDS: dict[str, tuple[str, Callable[[Case], Any]]] = {
+    "NumPy as written": ("numpy", Case.by_numpy),
+    "PyTorch, eager": ("torch", TorchNetwork),
+}
 
 
 # --- Frank-Wolfe with whole gradients -------------------------------------------------------------
 
 #: Iterations of a turn, steps 2/(k + 2) from zero.
 ITERATIONS = 20
-WHOLE = Shape("whole", "4,000 samples", n=4_000, d=784, n_classes=10, batch_size=4_000, radius=8.0)
+WHOLE = data.Shape(
+    "whole", "4,000 samples", n=4_000, d=784, n_classes=10, batch_size=4_000, radius=8.0
+)
 
 
 def whole_by_fastfw(dtype: str) -> Callable[[], Any]:
     """Frank-Wolfe: OSFW without memory, whose every batch is the whole data."""
-    s, data = WHOLE, images(WHOLE, dtype)
+    s, whole = WHOLE, data.dataset(WHOLE, dtype)
     problem = fw.SoftmaxRegression(s.d, s.n_classes)
     ball = fw.RowL1Ball((s.n_classes, s.d), s.radius)
     rows = np.broadcast_to(np.arange(s.n), (ITERATIONS, s.n))
-    stream = fw.IndexedStream(data, rows)
+    stream = fw.IndexedStream(whole, rows)
     step = fw.power_schedule(2.0, 1.0)
     return lambda: fw.OSFW(problem, ball, step=step, momentum=1.0).run(stream).decision
 
@@ -272,11 +273,11 @@ def whole_by_copt(dtype: str) -> Callable[[], Any]:
     """copt's minimize_frank_wolfe; the oracle is that of its L1Ball, for every row at once."""
     import copt
 
-    s, data = WHOLE, images(WHOLE, dtype)
+    s, whole = WHOLE, data.dataset(WHOLE, dtype)
     shape, classes = (s.n_classes, s.d), np.arange(s.n_classes)
 
     def value_and_gradient(w: Any) -> Any:
-        value, gradient = reference.loss_and_gradient(w.reshape(shape), data.X, data.y)
+        value, gradient = reference.loss_and_gradient(w.reshape(shape), whole.X, whole.y)
         return value, gradient.ravel()
 
     def lmo(u: Any, x: Any, active: Any) -> Any:
@@ -303,10 +304,10 @@ def whole_by_chop(dtype: str) -> Callable[[], Any]:
     from chop.optim import minimize_frank_wolfe
 
     torch.set_num_threads(1)
-    s, data = WHOLE, images(WHOLE, dtype)
+    s, whole = WHOLE, data.dataset(WHOLE, dtype)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        X, y = torch.from_numpy(data.X), torch.from_numpy(data.y)
+        X, y = torch.from_numpy(whole.X), torch.from_numpy(whole.y)
     ball = L1Ball(s.radius)
 
     def closure(W: Any) -> Any:

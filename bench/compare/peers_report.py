@@ -16,13 +16,32 @@ from __future__ import annotations
 
 import statistics
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from time import perf_counter, process_time
 from typing import Any
 
+import numpy as np
+
 from bench.compare import one_thread, peers
-from bench.compare.report import Turn, load, machine_limits, take_turns
+from bench.compare.cases import HIDDEN, Case, by_words
+from bench.compare.data import DTYPES, NETWORK, Shape
+from bench.compare.turns import (
+    Limits,
+    Side,
+    floor,
+    load,
+    machine_limits,
+    observing,
+    playing,
+    print_limits,
+    ratio,
+    running,
+    take_turns,
+)
 
 ROUNDS = 10
 #: The same where threads are beside one: a whole run of the paper's on CIFAR-10.
@@ -30,30 +49,43 @@ THREAD_ROUNDS = 100
 
 
 class Table:
-    """Sides of one job, whose times are printed as ratios to the first."""
+    """Sides of one job, whose times are printed as ratios to the first.
 
-    def __init__(self, title: str, unit: str, floor: float | None = None) -> None:
+    `unit` begins with ms or us.
+    """
+
+    def __init__(self, title: str, unit: str = "ms/round", floor: float | None = None) -> None:
         self.title, self.unit, self.floor = title, unit, floor
-        self.sides: list[tuple[str, Callable[[], Turn], float, str]] = []
+        self.sides: list[tuple[str, Side, float, str]] = []
         self.skipped: list[tuple[str, str]] = []
 
-    def add(self, name: str, side: Callable[[], Turn], units: float, note: str = "") -> None:
+    def add(self, name: str, side: Side, units: float, note: str = "") -> None:
         """Take a side whose turns are that many rounds or solutions."""
         self.sides.append((name, side, units, note))
+
+    def add_peers(self, found: dict[str, tuple[str, Callable[[Case], Any]]], case: Case) -> None:
+        """Take the peers that are installed, once they are seen to play what fastfw plays."""
+        for name, (package, make) in found.items():
+            why = peers.missing(package)
+            if why is None:
+                case.check(make, rounds=12)
+                self.add(name, playing(make, case), case.rounds)
+            else:
+                self.skipped.append((name, why))
 
     def measure(self, turns: int, clock: Callable[[], float] = process_time) -> list[str]:
         """Let the sides take turns; lines of the table."""
         times = take_turns([side for _, side, _, _ in self.sides], turns, clock)
+        scale = {"ms": 1e3, "us": 1e6}[self.unit[:2]]
         each = [
-            [1e3 * t / units for t in own]
+            [scale * t / units for t in own]
             for own, (_, _, units, _) in zip(times, self.sides, strict=True)
         ]
         width = max(len(name) for name, *_ in [*self.sides, *self.skipped]) + 2
         head = f"{'':<{width}}{self.unit:>10}{'to first':>10}{'quickest':>10}"
         lines = [self.title, head + (f"{'to floor':>10}" if self.floor else "")]
         for (name, _, _, note), own in zip(self.sides, each, strict=True):
-            ratio = statistics.median(a / b for a, b in zip(own, each[0], strict=True))
-            line = f"{name:<{width}}{statistics.median(own):>10.3f}{ratio:>10.2f}"
+            line = f"{name:<{width}}{statistics.median(own):>10.3f}{ratio(own, each[0]):>10.2f}"
             line += f"{min(own) / min(each[0]):>10.2f}"
             if self.floor:
                 line += f"{min(own) / self.floor:>10.2f}"
@@ -64,96 +96,57 @@ class Table:
         return lines
 
 
-def runs(case: peers.ImageCase, rounds: int = ROUNDS) -> Callable[[], Turn]:
-    """Turns of fastfw's compiled runs."""
-    learner, streams = case.learner(), case.streams(2, rounds)
-    learner.run(next(streams))
-
-    def turn() -> Turn:
-        stream = next(streams)
-        return lambda: learner.run(stream)
-
-    return turn
+# --- the tables: each is made for a dtype and the machine's limits in it --------------------------
 
 
-def observations(case: peers.ImageCase) -> Callable[[], Turn]:
-    """Turns of fastfw, a batch at a time from Python."""
-    learner, streams = case.learner(), case.streams(2, ROUNDS)
-    learner.run(next(streams))
-
-    def turn() -> Turn:
-        batches = list(next(streams))
-        return lambda: [learner.observe(batch) for batch in batches]
-
-    return turn
-
-
-def peer_rounds(case: peers.ImageCase, make: Any, rounds: int = ROUNDS) -> Callable[[], Turn]:
-    """Turns of a peer."""
-    side, streams = make(case), case.streams(2, rounds)
-    prepare = getattr(side, "prepare", None)
-    if prepare is None:
-        for batch in next(streams):
-            side.play_round(batch.rows)
-
-    def turn() -> Turn:
-        batches = list(next(streams))
-        if prepare is not None:
-            prepare(batches[0].rows)
-        return lambda: [side.play_round(batch.rows) for batch in batches]
-
-    return turn
-
-
-def round_table(shape: Any, dtype: str, limits: tuple[float, float]) -> Table:
-    """ORGFW at a shape in a dtype, by everyone."""
-    case = peers.ImageCase("orgfw", shape, dtype)
-    size = shape.batch_size * shape.d
-    n_bytes, operations = size * int(dtype[-2:]) // 8, 4 * size * shape.n_classes
-    floor = 1e3 * max(n_bytes / limits[0], operations / limits[1])
+def round_table(shape: Shape, dtype: str, limits: Limits) -> Table:
+    """ORGFW at a shape, by everyone."""
+    case = Case("orgfw", shape, dtype, rounds=ROUNDS)
     title = f"ORGFW, {shape.label}'s shape (B = {shape.batch_size}, d = {shape.d}), {dtype}"
-    table = Table(title, "ms/round", floor)
-    table.add("fastfw, run", runs(case), ROUNDS)
-    table.add("fastfw, observe", observations(case), ROUNDS)
-    coded = peers.ImageCase("orgfw", shape, "uint8", arithmetic=dtype)
-    table.add("fastfw, uint8 features, run", runs(coded), ROUNDS)
-    for name, (package, make) in peers.ROUNDS.items():
-        why = peers.missing(package)
-        if why is None:
-            peers.check(case, make)
-            table.add(name, peer_rounds(case, make), ROUNDS)
-        else:
-            table.skipped.append((name, why))
+    table = Table(title, floor=floor(case, limits))
+    table.add("fastfw, run", running(case), ROUNDS)
+    table.add("fastfw, observe", observing(case), ROUNDS)
+    coded = Case("orgfw", shape, "uint8", arithmetic=dtype)
+    table.add("fastfw, uint8 features, run", running(coded, ROUNDS), ROUNDS)
+    table.add_peers(peers.ROUNDS, case)
     return table
 
 
-def bytes_table(shape: Any) -> Table:
+def network_table(dtype: str, limits: Limits) -> Table:
+    """ORGFW on the paper's network."""
+    case = Case("network", NETWORK, dtype, rounds=200)
+    s = case.shape
+    title = f"ORGFW on a network, B = {s.batch_size}, d = {s.d}, m = {HIDDEN}, C = {s.n_classes}"
+    table = Table(f"{title}, {dtype}", "us/round")
+    table.add("fastfw, run", running(case), case.rounds)
+    table.add("fastfw, observe", observing(case), case.rounds)
+    table.add_peers(peers.NETWORK_ROUNDS, case)
+    return table
+
+
+def bytes_table(shape: Shape, dtype: str, limits: Limits) -> Table:
     """uint8 features in float32 arithmetic beside NumPy as the paper writes it in float64."""
-    coded = peers.ImageCase("orgfw", shape, "uint8", arithmetic="float32")
-    floats = peers.ImageCase("orgfw", shape, "float64")
-    table = Table(f"ORGFW, {shape.label}'s shape, bytes beside NumPy in float64", "ms/round")
-    table.add("fastfw, uint8, float32 arithmetic", runs(coded), ROUNDS)
-    table.add("NumPy as written, float64", peer_rounds(floats, peers.WrittenNumpy), ROUNDS)
-    table.add("NumPy, stacked products, float64", peer_rounds(floats, peers.StackedNumpy), ROUNDS)
+    coded = Case("orgfw", shape, "uint8", arithmetic=dtype, rounds=ROUNDS)
+    floats = Case("orgfw", shape, "float64", rounds=ROUNDS)
+    table = Table(f"ORGFW, {shape.label}'s shape, bytes beside NumPy in float64")
+    table.add(f"fastfw, uint8, {dtype} arithmetic", running(coded), ROUNDS)
+    table.add("NumPy as written, float64", playing(Case.by_numpy, floats), ROUNDS)
+    table.add("NumPy, stacked products, float64", playing(peers.StackedNumpy, floats), ROUNDS)
     return table
 
 
-def thread_table(shape: Any, dtype: str) -> Table:
+def thread_table(shape: Shape, dtype: str, limits: Limits) -> Table:
     """One thread beside two, in wall-clock time."""
-    table = Table(f"ORGFW, {shape.label}'s shape, {dtype}, wall-clock time", "ms/round")
+    table = Table(f"ORGFW, {shape.label}'s shape, {dtype}, wall-clock time")
     for threads in (2, 1):
-        case = peers.ImageCase("orgfw", shape, dtype, threads=threads)
+        case = Case("orgfw", shape, dtype, threads=threads, rounds=THREAD_ROUNDS)
         name = f"fastfw, {threads} thread{'s' * (threads > 1)}"
-        table.add(name, runs(case, THREAD_ROUNDS), THREAD_ROUNDS)
+        table.add(name, running(case), THREAD_ROUNDS)
     return table
 
 
 def at_once(turns: int = 9) -> float:
     """How much sooner two large products are done in two threads: what the machine allows now."""
-    import threading
-
-    import numpy as np
-
     square = np.ones((700, 700))
 
     def product() -> None:
@@ -173,10 +166,8 @@ def at_once(turns: int = 9) -> float:
     return statistics.median(two(False) / two(True) for _ in range(turns))
 
 
-def whole_table(dtype: str) -> Table:
+def whole_table(dtype: str, limits: Limits) -> Table:
     """Frank-Wolfe with whole gradients, by copt and chop."""
-    import numpy as np
-
     s = peers.WHOLE
     table = Table(
         f"Frank-Wolfe, whole gradients, {s.label} (d = {s.d}, C = {s.n_classes}), "
@@ -194,8 +185,8 @@ def whole_table(dtype: str) -> Table:
                 theirs = make(dtype)
             except (ImportError, RuntimeError) as error:  # what it needs is missing or broken
                 first = str(error).splitlines()[0]
-                table.skipped.append((name, f"skipped: {package} cannot be used ({first})"))
-                continue
+                why = f"skipped: {package} cannot be used ({first})"
+        if why is None:
             tolerance = {"float64": 1e-11, "float32": 2e-5}[dtype]
             np.testing.assert_allclose(theirs(), ours(), rtol=0, atol=tolerance)
             table.add(name, lambda theirs=theirs: theirs, peers.ITERATIONS)  # type: ignore[misc]
@@ -204,58 +195,42 @@ def whole_table(dtype: str) -> Table:
     return table
 
 
-def streamed_table(shape: Any, dtype: str) -> Table:
+def streamed_table(shape: Shape, dtype: str, limits: Limits) -> Table:
     """Libraries whose job is nearly the same, with what differs."""
-    case = peers.ImageCase("orgfw", shape, dtype)
+    case = Case("orgfw", shape, dtype, rounds=ROUNDS)
     table = Table(
         f"not quite the same: learning from a batch, {shape.label}'s shape, {dtype}", "ms/batch"
     )
-    table.add("fastfw, ORGFW, observe", observations(case), ROUNDS)
+    table.add("fastfw, ORGFW, observe", observing(case), ROUNDS)
     for name, (package, make) in peers.STREAMED.items():
         why = peers.missing(package)
         if why is None:
-            table.add(name, peer_rounds(case, make, 1), make(case).share, make.note)
+            table.add(name, playing(make, case, 1), make(case).share, make.note)
         else:
             table.skipped.append((name, why))
     return table
 
 
-def tables(wanted: Sequence[str]) -> list[tuple[str, Callable[[Any], Table], str]]:
-    """Names, makers and dtypes of the tables whose names have all words of one string."""
-    both = (peers.MNIST, peers.CIFAR10)
-    dtypes = ("float64", "float32")
-    found: list[tuple[str, Callable[[Any], Table], str]] = [
-        (f"orgfw {s.name} {d}", lambda limits, s=s, d=d: round_table(s, d, limits), d)  # type: ignore[misc]
-        for s in both
-        for d in dtypes
-    ]
-    found += [
-        (f"bytes {s.name}", lambda limits, s=s: bytes_table(s), "float32")  # type: ignore[misc]
-        for s in both
-    ]
-    found += [
-        (f"threads cifar10 {d}", lambda limits, d=d: thread_table(peers.CIFAR10, d), d)  # type: ignore[misc]
-        for d in dtypes
-    ]
-    found += [(f"whole {d}", lambda limits, d=d: whole_table(d), d) for d in dtypes]  # type: ignore[misc]
-    found.append(
-        ("streamed mnist float64", lambda limits: streamed_table(peers.MNIST, "float64"), "float64")
-    )
-    for words in wanted:
-        if not any(set(words.split()) <= set(name.split()) for name, *_ in found):
-            names = ", ".join(name for name, *_ in found)
-            raise ValueError(f"no table {words!r}; there are {names}")
-    return [
-        entry
-        for entry in found
-        if not wanted or any(set(w.split()) <= set(entry[0].split()) for w in wanted)
-    ]
+#: name: the table, for limits in the dtype
+TABLES: dict[str, tuple[Callable[[Limits], Table], str]] = {
+    **{
+        f"orgfw {s.name} {d}": (partial(round_table, s, d), d)
+        for s in (peers.MNIST, peers.CIFAR10)
+        for d in DTYPES
+    },
+    **{f"network mnist {d}": (partial(network_table, d), d) for d in DTYPES},
+    **{
+        f"bytes {s.name}": (partial(bytes_table, s, "float32"), "float32")
+        for s in (peers.MNIST, peers.CIFAR10)
+    },
+    **{f"threads cifar10 {d}": (partial(thread_table, peers.CIFAR10, d), d) for d in DTYPES},
+    **{f"whole {d}": (partial(whole_table, d), d) for d in DTYPES},
+    "streamed mnist float64": (partial(streamed_table, peers.MNIST, "float64"), "float64"),
+}
 
 
 def versions() -> str:
     """Versions of the peers that are installed."""
-    from importlib.metadata import PackageNotFoundError, version
-
     found = []
     for name in ("torch", "jax", "copt", "chop-pytorch", "scikit-learn", "river"):
         try:
@@ -268,7 +243,7 @@ def versions() -> str:
 def main(wanted: Sequence[str], turns: int | None) -> int:
     """Print the tables; exit code 1 where two sides differ, 2 for an unknown table."""
     try:
-        chosen = tables(wanted)
+        chosen = by_words(wanted, TABLES, "table")
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -276,8 +251,8 @@ def main(wanted: Sequence[str], turns: int | None) -> int:
     print("medians; to first: median of ratios in a turn; quickest: the same of quickest turns\n")
     warnings.filterwarnings("ignore", module="chop")
     with one_thread():
-        limits = {dtype: machine_limits(dtype) for dtype in ("float64", "float32")}
-        for name, make, dtype in chosen:
+        limits = {dtype: machine_limits(dtype) for dtype in DTYPES}
+        for name, (make, dtype) in chosen.items():
             try:
                 table = make(limits[dtype])
             except AssertionError as error:
@@ -288,9 +263,5 @@ def main(wanted: Sequence[str], turns: int | None) -> int:
             if clock is perf_counter:
                 print(f"two large products at once, beside one after the other: {at_once():.2f}x")
             print(f"load {load()}\n", flush=True)
-    for dtype, (bandwidth, speed) in limits.items():
-        print(
-            f"{dtype}: a sum reads {bandwidth / 1e9:.1f} GB/s, "
-            f"a 1024 x 1024 product makes {speed / 1e9:.0f} GFLOP/s"
-        )
+    print_limits(limits)
     return 0

@@ -22,9 +22,9 @@ import numpy as np
 
 import fastfw as fw
 from bench.compare import handicap, one_thread
+from bench.compare.cases import META, SUB_BATCH, Case
 from bench.compare.data import CIFAR10, MNIST
-from bench.compare.pairs import META, SUB_BATCH, Case
-from bench.compare.report import load, machine, seconds
+from bench.compare.turns import load, machine, seconds
 from fastfw.kernels import (
     _features,
     logistic,

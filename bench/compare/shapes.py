@@ -16,10 +16,26 @@ import argparse
 import statistics
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from bench.compare import blas, handicap, one_thread
-from bench.compare.report import machine, machine_limits, seconds, take_turns
+from bench.compare.cases import Case
+from bench.compare.data import DTYPES, Shape, dataset
+from bench.compare.peers import StackedNumpy
+from bench.compare.pictures import roofline, save
+from bench.compare.turns import (
+    Limits,
+    floor,
+    machine,
+    machine_limits,
+    playing,
+    print_limits,
+    ratio,
+    running,
+    seconds,
+    take_turns,
+)
 
 #: (classes, features): few and many of each.
 SIZES = (
@@ -30,7 +46,6 @@ SIZES = (
     (100, 2), (100, 30), (100, 784), (100, 3072),
     (1000, 2), (1000, 30), (1000, 784),
 )  # fmt: skip
-DTYPES = ("float64", "float32")
 
 
 class Point(NamedTuple):
@@ -58,37 +73,25 @@ class Point(NamedTuple):
         return self.operations / (self.batch_size * self.d * int(self.dtype[-2:]) / 8)
 
 
-def measure(n_classes: int, d: int, dtype: str, turns: int, limits: tuple[float, float]) -> Point:
+def measure(n_classes: int, d: int, dtype: str, turns: int, limits: Limits) -> Point:
     """Check that all sides play the same decisions, then let them take turns."""
-    from bench.compare import peers, peers_report
-    from bench.compare.data import Shape
-
     size = 600 if d * n_classes <= 40_000 else 256 if d < 50_000 else 64
     n = max(4 * size, min(60_000, 8_000_000 // d))
     shape = Shape(f"{n_classes} x {d}", "", n, d, n_classes, size, radius=8.0, share=1.0)
-    case = peers.ImageCase("orgfw", shape, dtype)
-    sides = []
-    for make in (peers.WrittenNumpy, peers.StackedNumpy):
-        peers.check(case, make, rounds=4)
-        sides.append(peers_report.peer_rounds(case, make))
+    case = Case("orgfw", shape, dtype)
+    ways = [partial(playing, Case.by_numpy), partial(playing, StackedNumpy)]
+    for make in (Case.by_numpy, StackedNumpy):
+        case.check(make, rounds=4)
     # about 20 ms of NumPy a turn, and at least one round
-    once = seconds(sides[1]()) / peers_report.ROUNDS
+    once = seconds(ways[1](case, 10)()) / 10
     rounds = max(1, min(200, round(0.02 / once)))
-    sides = [peers_report.runs(case, rounds)]
-    sides += [
-        peers_report.peer_rounds(case, make, rounds)
-        for make in (peers.WrittenNumpy, peers.StackedNumpy)
-    ]
+    sides = [way(case, rounds) for way in (running, *ways)]
     times = [[1e3 * t / rounds for t in own] for own in take_turns(sides, turns)]
-    peers.images.cache_clear()
-    run, written, stacked = (statistics.median(own) for own in times)
-    ratios = [
-        statistics.median(a / b for a, b in zip(own, times[0], strict=True)) for own in times[1:]
-    ]
-    operations = 4 * size * d * n_classes
-    n_bytes = size * d * int(dtype[-2:]) / 8
-    floor = 1e3 * max(n_bytes / limits[0], operations / limits[1])
-    return Point(n_classes, d, size, dtype, run, written, stacked, *ratios, floor)
+    dataset.cache_clear()
+    ratios = [ratio(own, times[0]) for own in times[1:]]
+    return Point(
+        n_classes, d, size, dtype, *map(statistics.median, times), *ratios, floor(case, limits)
+    )
 
 
 HEADER = (
@@ -105,66 +108,6 @@ def line(p: Point) -> str:
         f"{p.stacked:>9.3f}{p.ratio_written:>12.2f}{p.ratio_stacked:>12.2f}{p.run / p.floor:>10.2f}"
         f"{'  <- slower' if slower else ''}"
     )
-
-
-def draw(points: Sequence[Point], limits: dict[str, tuple[float, float]], path: str) -> None:
-    """Write the roofline of each dtype, with a round of each shape below it."""
-    import numpy as np
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from PIL import Image
-
-    figure = Figure(figsize=(9.0, 4.2), dpi=100, layout="constrained")
-    canvas = FigureCanvasAgg(figure)
-    dtypes = list(dict.fromkeys(p.dtype for p in points))
-    sides = (
-        ("run", "#d1495b", "o", "fastfw"),
-        ("stacked", "#2e6f95", "^", "NumPy, stacked products"),
-        ("written", "#9aa5b1", "s", "NumPy as written"),
-    )
-    all_axes = figure.subplots(1, len(dtypes), sharey=True, squeeze=False)[0]
-    for axes, dtype in zip(all_axes, dtypes, strict=True):
-        bandwidth, speed = limits[dtype]
-        x = np.geomspace(0.5, 1500, 200)
-        axes.plot(x, np.minimum(x * bandwidth, speed) / 1e9, color="#333333", linewidth=1.2)
-        own = [p for p in points if p.dtype == dtype and p.d >= 100]
-        for k, (name, colour, marker, label) in enumerate(sides):
-            axes.scatter(
-                [p.intensity * 1.06 ** (k - 1) for p in own],
-                [p.operations / getattr(p, name) / 1e6 for p in own],
-                s=22, color=colour, marker=marker, label=label, alpha=0.85, linewidths=0,
-            )  # fmt: skip
-        for c in sorted({p.n_classes for p in own}):
-            at = next(p.intensity for p in own if p.n_classes == c)
-            axes.annotate(
-                str(c), (at, 0.0), (0, 3), xycoords=("data", "axes fraction"),
-                textcoords="offset points", ha="center", fontsize=7.5, color="#333333",
-            )  # fmt: skip
-        axes.annotate(
-            "classes:", (0.0, 0.0), (3, 3), xycoords="axes fraction",
-            textcoords="offset points", fontsize=7.5, color="#333333",
-        )  # fmt: skip
-        axes.set(xscale="log", yscale="log", title=dtype)
-        axes.set_xlabel("operations of a round per byte of the batch")
-        axes.annotate(
-            f"reading {bandwidth / 1e9:.0f} GB/s", (0.5, speed / 1e9), (0, 9),
-            textcoords="offset points", fontsize=7.5, ha="left",
-        )  # fmt: skip
-        axes.annotate(
-            f"large product {speed / 1e9:.0f} GFLOP/s", (6.0, speed / 1e9), (0, 9),
-            textcoords="offset points", fontsize=7.5, ha="left",
-        )  # fmt: skip
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(color="#e5e5e5", linewidth=0.6)
-        axes.set_axisbelow(True)
-    all_axes[0].set_ylabel("GFLOP/s of the two products")
-    low, high = all_axes[0].get_ylim()
-    all_axes[0].set_ylim(low / 1.8, high * 1.3)
-    handles, labels = all_axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=3, frameon=False, fontsize=9)
-    canvas.draw()
-    pixels = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-    pixels.quantize(64).save(path, format="png", optimize=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -203,13 +146,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     print(f"error: C = {n_classes}, d = {d}: {error}", file=sys.stderr)
                     return 1
                 print(line(points[-1]), flush=True)
-    for dtype, (bandwidth, speed) in limits.items():
-        print(
-            f"{dtype}: a sum reads {bandwidth / 1e9:.1f} GB/s, "
-            f"a 1024 x 1024 product makes {speed / 1e9:.0f} GFLOP/s"
-        )
+    print_limits(limits)
     if options.picture:
-        draw(points, limits, options.picture)
+        save(roofline(points, limits), options.picture)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The report: what it computes from times, which cases it takes, its picture."""
+"""The report: what it computes from times, which cases it takes, its pictures."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import itertools
 
 import pytest
 
-from bench.compare import pairs, peers, peers_report, picture, report
-from bench.compare.data import Shape
+from bench.compare import peers, peers_report, pictures, report, turns
+from bench.compare.cases import CASES, Case, choose
+from bench.compare.data import NETWORK, Shape
 
 
 def test_ratios_are_medians_over_pairs():
-    result = report.summary(
+    result = turns.summary(
         "x", "X", [[1.0, 2.0, 4.0], [2.0, 2.0, 2.0], [5.0, 16.0, 8.0]], floor=0.5
     )
     assert (result.run, result.observe, result.numpy) == (2.0, 2.0, 8.0)
@@ -31,24 +32,24 @@ def test_sides_take_turns_and_only_playing_is_timed():
 
         return turn
 
-    times = report.take_turns([side("a"), side("b")], 2)
+    times = turns.take_turns([side("a"), side("b")], 2)
     assert [len(t) for t in times] == [2, 2]
     assert [c for c in calls if len(c) == 1] == ["a", "b", "a", "b", "b", "a"]
 
 
 def test_cases_are_chosen_by_whole_words():
-    assert {case.method for case in pairs.choose(["orgfw"])} == {"orgfw"}
-    assert [case.name for case in pairs.choose(["float32 ofw", "metafw"])] == [
+    assert {case.method for case in choose(["orgfw"])} == {"orgfw"}
+    assert [case.name for case in choose(["float32 ofw", "metafw"])] == [
         "metafw mnist float64",
         "ofw mnist float32",
     ]
-    assert pairs.choose([]) == list(pairs.CASES)
+    assert choose([]) == list(CASES)
     with pytest.raises(ValueError, match="no case 'sgd'; there are orgfw mnist float64"):
-        pairs.choose(["orgfw", "sgd"])
+        choose(["orgfw", "sgd"])
 
 
 def test_case_names_differ():
-    names = [case.name for case in pairs.CASES]
+    names = [case.name for case in CASES]
     assert len(set(names)) == len(names)
 
 
@@ -60,10 +61,10 @@ def test_unknown_case_exits(capsys, monkeypatch):
 
 def test_picture(tmp_path):
     results = [
-        report.summary(name, name, [[0.5], [0.6], [numpy]])
+        turns.summary(name, name, [[0.5], [0.6], [numpy]])
         for name, numpy in (("orgfw", 2.0), ("morgfw", 50.0))
     ]
-    picture.draw(results, str(tmp_path / "round.png"))
+    pictures.save(pictures.bars(results), str(tmp_path / "round.png"))
     assert 1_000 < (tmp_path / "round.png").stat().st_size < 60_000
 
 
@@ -77,8 +78,8 @@ def test_picture(tmp_path):
     ],
 )
 def test_labels_in_the_picture_do_not_overlap(times):
-    results = [report.summary("x", "X", [[run], [run], [numpy]]) for numpy, run in times]
-    figure = picture.bars(results)
+    results = [turns.summary("x", "X", [[run], [run], [numpy]]) for numpy, run in times]
+    figure = pictures.bars(results)
     figure.draw_without_rendering()
     (axes,) = figure.axes
     assert len(axes.texts) == 3 * len(times)
@@ -94,7 +95,7 @@ def test_labels_in_the_picture_do_not_overlap(times):
     [(0.1234, "0.123 ms"), (1.234, "1.23 ms"), (12.34, "12.3 ms"), (123.4, "123 ms")],
 )
 def test_three_figures(value, text):
-    assert picture.milliseconds(value) == text
+    assert pictures.milliseconds(value) == text
 
 
 def test_peers_that_are_missing_are_skipped_with_a_word():
@@ -124,4 +125,21 @@ def test_peers_play_the_same_decisions(name, dtype):
     if "compile" in name:
         pytest.skip("its compiler takes a minute; checked before it is timed")
     shape = Shape("small", "small", n=400, d=30, n_classes=4, batch_size=50, radius=4.0)
-    peers.check(peers.ImageCase("orgfw", shape, dtype), make)
+    Case("orgfw", shape, dtype).check(make, rounds=12)
+
+
+def test_peers_play_the_same_on_the_network():
+    package, make = peers.NETWORK_ROUNDS["PyTorch, eager"]
+    why = peers.missing(package)
+    if why:
+        pytest.skip(why)
+    Case("network", NETWORK, "float64").check(make, rounds=12)
+
+
+def test_a_table_of_peers_is_printed(capsys, monkeypatch):
+    monkeypatch.setattr(report, "handicap", lambda: None)
+    monkeypatch.setattr(peers_report, "machine_limits", lambda dtype: (1e10, 1e11))
+    assert report.main(["--peers", "--case", "network float32", "--pairs", "2"]) == 0
+    printed = capsys.readouterr().out
+    for name in ("fastfw, run", "fastfw, observe", "NumPy as written", "us/round"):
+        assert name in printed

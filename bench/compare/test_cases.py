@@ -6,23 +6,39 @@ Every timed call is a turn of several rounds, the same for all sides of a group,
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 
 import numpy as np
 import pytest
 
-from bench.compare import pairs
+from bench.compare import cases, peers
+from bench.compare.cases import CASES, Case
 from bench.compare.data import CIFAR10, MNIST
+from bench.compare.report import SIDES
+from bench.compare.turns import playing
 from reference import orgfw, power_schedule
 
-cases = pytest.mark.parametrize("case", pairs.CASES, ids=lambda case: case.name.replace(" ", "-"))
+
+def by_name(case):
+    return case.name.replace(" ", "-")
 
 
-@pytest.mark.parametrize("side", pairs.SIDES)
-@cases
-def test_turn(benchmark, case, side):
-    before = 1 if benchmark.disabled else case.before
-    turn = pairs.SIDES[side](case, before)
+every_case = pytest.mark.parametrize("case", CASES, ids=by_name)
+PYTORCH = partial(playing, peers.TorchNetwork)
+TURNS = [(case, side, make) for case in CASES for side, make in SIDES.items()]
+TURNS += [(case, "pytorch", PYTORCH) for case in CASES if case.method == "network"]
+
+
+@pytest.mark.parametrize(
+    ("case", "side", "make"),
+    [pytest.param(*turn, id=f"{by_name(turn[0])}-{turn[1]}") for turn in TURNS],
+)
+def test_turn(benchmark, case, side, make):
+    why = peers.missing("torch") if side == "pytorch" else None
+    if why:
+        pytest.skip(why)
+    turn = make(case, before=1 if benchmark.disabled else case.before)
     benchmark.group = case.name
     benchmark.extra_info.update(side=side, rounds=case.rounds, batch_size=case.shape.batch_size)
     turn()()
@@ -34,21 +50,21 @@ def test_turn(benchmark, case, side):
     )
 
 
-@cases
+@every_case
 def test_both_sides_do_the_same(case):
     case.check()
 
 
 @pytest.mark.parametrize("shape", [MNIST, CIFAR10], ids=lambda shape: shape.name)
 def test_400_rounds_do_the_same(shape):
-    pairs.Case("orgfw", shape, "float64").check(400)
+    Case("orgfw", shape, "float64").check(rounds=400)
 
 
 def test_numpy_side_is_the_reference():
-    case = pairs.CASES[0]
+    case = CASES[0]
     batches = list(next(case.streams(5, 1)))
     start = np.zeros((case.shape.n_classes, case.shape.d))
-    step, momentum = power_schedule(*pairs.ORGFW_STEP), power_schedule(*pairs.ORGFW_MOMENTUM)
+    step, momentum = power_schedule(*cases.ORGFW_STEP), power_schedule(*cases.ORGFW_MOMENTUM)
     whole = orgfw(start, batches, case.shape.radius, step, momentum)
     side = case.by_numpy()
     assert [side.play_round(batch.rows)[0] for batch in batches] == whole.losses.tolist()
@@ -57,7 +73,7 @@ def test_numpy_side_is_the_reference():
 
 @pytest.mark.parametrize("name", ["orgfw mnist float64", "orgfw sparse float64", "ofw once"])
 def test_turns_of_all_sides_are_the_same_rounds(name, monkeypatch):
-    case = pairs.choose([name])[0]
+    case = cases.choose([name])[0]
     played = []
 
     class Player:
@@ -70,10 +86,10 @@ def test_turns_of_all_sides_are_the_same_rounds(name, monkeypatch):
         def play_round(self, rows):
             played.append(rows.tolist())
 
-    monkeypatch.setattr(pairs.Case, "learner", lambda case: Player())
-    monkeypatch.setattr(pairs.Case, "by_numpy", lambda case: Player())
+    players = (lambda *_: Player(), lambda *_: Player())
+    monkeypatch.setitem(cases.METHODS, name.split()[0], players)
     turns = {}
-    for side, make in pairs.SIDES.items():
+    for side, make in SIDES.items():
         turn = make(case)
         assert len(played) == case.before
         for _ in range(2):
@@ -85,7 +101,7 @@ def test_turns_of_all_sides_are_the_same_rounds(name, monkeypatch):
 
 
 def test_turns_go_on_through_the_same_rows():
-    case = pairs.Case("ofw once", MNIST, "float64", once=True)
+    case = Case("ofw once", MNIST, "float64", once=True)
     parts = islice(case.streams(4, 3), 2)
     rows = [np.concatenate([batch.rows for batch in stream]) for stream in parts]
     assert len(rows[0]) == 4 * MNIST.batch_size

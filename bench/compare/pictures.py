@@ -1,0 +1,144 @@
+"""The pictures: bars of times, and a roofline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from PIL import Image
+
+from bench.compare.turns import Limits, Result
+
+NUMPY, FASTFW = "#9aa5b1", "#d1495b"
+#: Pixels that the label of a time keeps from the ratio beside it, at least.
+GAP = 12.0
+
+
+def milliseconds(value: float) -> str:
+    """Three figures, like "0.412 ms"."""
+    digits = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3
+    return f"{value:.{digits}f} ms"
+
+
+def save(figure: Figure, path: str) -> None:
+    """Write a picture in few colours."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    pixels = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    pixels.quantize(64).save(path, format="png", optimize=True)
+
+
+# --- bars: a round by NumPy and by fastfw, case by case -------------------------------------------
+
+
+def bars(results: Sequence[Result]) -> Figure:
+    """Times on a logarithmic scale, with the ratios beside the bars.
+
+    The side of fastfw is ``observe``, a batch at a time from Python as for NumPy.
+    """
+    figure = Figure(figsize=(9.0, 0.85 + 0.42 * len(results)), dpi=100, layout="constrained")
+    axes = figure.add_subplot()
+    places = range(len(results))
+    sides = (
+        ([p - 0.2 for p in places], [r.numpy for r in results], NUMPY, "NumPy as written"),
+        ([p + 0.2 for p in places], [r.observe for r in results], FASTFW, "fastfw"),
+    )
+    for where, times, colour, label in sides:
+        axes.barh(where, times, height=0.38, color=colour, label=label)
+        for y, value in zip(where, times, strict=True):
+            axes.annotate(
+                milliseconds(value), (value, y), (3, 0), textcoords="offset points",
+                va="center", fontsize=7.5, color="#333333",
+            )  # fmt: skip
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    for place, result in zip(places, results, strict=True):
+        axes.annotate(
+            f"{result.ratio_observe:.1f} ×", (1.0, place), (-6, 0),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points", ha="right", va="center", fontsize=10, weight="bold",
+        )  # fmt: skip
+    axes.set_yticks(list(places), [r.label for r in results], fontsize=9)
+    axes.invert_yaxis()
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel("milliseconds per round, one thread (logarithmic)")
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.set_axisbelow(True)
+    axes.grid(axis="x", color="#e5e5e5", linewidth=0.6)
+    figure.legend(loc="outside upper left", ncols=2, frameon=False, fontsize=9)
+    _leave_room(axes, [time for result in results for time in (result.numpy, result.observe)])
+    return figure
+
+
+def _leave_room(axes: Axes, times: Sequence[float]) -> None:
+    """Set the limits of the times so that all labels end left of all ratios.
+
+    Labels keep their size in pixels whatever the limits are, so it is measured.
+    """
+    shortest, longest = min(times) / 2.0, max(times)
+    axes.set_xlim(shortest, 2.0 * longest)
+    axes.figure.draw_without_rendering()
+    width = axes.get_window_extent().width
+    labels = [text.get_window_extent() for text in axes.texts]
+    ratios = [box.width for box in labels[len(times) :]]
+    room = max(box.width for box in labels[: len(times)]) + max(ratios) + 2 * GAP
+    axes.set_xlim(shortest, shortest * (longest / shortest) ** (width / (width - room)))
+
+
+# --- roofline: work over time, over work per byte ------------------------------------------------
+
+
+def roofline(points: Sequence[Any], limits: dict[str, Limits]) -> Figure:
+    """The roofline of each dtype, with a round of each shape below it."""
+    figure = Figure(figsize=(9.0, 4.2), dpi=100, layout="constrained")
+    dtypes = list(dict.fromkeys(p.dtype for p in points))
+    sides = (
+        ("run", "#d1495b", "o", "fastfw"),
+        ("stacked", "#2e6f95", "^", "NumPy, stacked products"),
+        ("written", "#9aa5b1", "s", "NumPy as written"),
+    )
+    all_axes = figure.subplots(1, len(dtypes), sharey=True, squeeze=False)[0]
+    for axes, dtype in zip(all_axes, dtypes, strict=True):
+        bandwidth, speed = limits[dtype]
+        x = np.geomspace(0.5, 1500, 200)
+        axes.plot(x, np.minimum(x * bandwidth, speed) / 1e9, color="#333333", linewidth=1.2)
+        own = [p for p in points if p.dtype == dtype and p.d >= 100]
+        for k, (name, colour, marker, label) in enumerate(sides):
+            axes.scatter(
+                [p.intensity * 1.06 ** (k - 1) for p in own],
+                [p.operations / getattr(p, name) / 1e6 for p in own],
+                s=22, color=colour, marker=marker, label=label, alpha=0.85, linewidths=0,
+            )  # fmt: skip
+        for c in sorted({p.n_classes for p in own}):
+            at = next(p.intensity for p in own if p.n_classes == c)
+            axes.annotate(
+                str(c), (at, 0.0), (0, 3), xycoords=("data", "axes fraction"),
+                textcoords="offset points", ha="center", fontsize=7.5, color="#333333",
+            )  # fmt: skip
+        axes.annotate(
+            "classes:", (0.0, 0.0), (3, 3), xycoords="axes fraction",
+            textcoords="offset points", fontsize=7.5, color="#333333",
+        )  # fmt: skip
+        axes.set(xscale="log", yscale="log", title=dtype)
+        axes.set_xlabel("operations of a round per byte of the batch")
+        axes.annotate(
+            f"reading {bandwidth / 1e9:.0f} GB/s", (0.5, speed / 1e9), (0, 9),
+            textcoords="offset points", fontsize=7.5, ha="left",
+        )  # fmt: skip
+        axes.annotate(
+            f"large product {speed / 1e9:.0f} GFLOP/s", (6.0, speed / 1e9), (0, 9),
+            textcoords="offset points", fontsize=7.5, ha="left",
+        )  # fmt: skip
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(color="#e5e5e5", linewidth=0.6)
+        axes.set_axisbelow(True)
+    all_axes[0].set_ylabel("GFLOP/s of the two products")
+    low, high = all_axes[0].get_ylim()
+    all_axes[0].set_ylim(low / 1.8, high * 1.3)
+    handles, labels = all_axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=3, frameon=False, fontsize=9)
+    return figure
