@@ -1,30 +1,26 @@
-"""Coercion and validation, done once at the door.
+"""Coercion and validation, done once, where something comes in.
 
 Everything behind these functions (drivers, kernels) works on one canonical form: C-contiguous,
 aligned, native byte order, read-only; float64 or float32 features and intp labels.  One form means
 that every kernel is compiled once per dtype.  Arrays that already have the form are passed on as a
 read-only view of the same memory; everything else is copied exactly once.
+
+What cannot be used raises a TypeError (it is of the wrong kind) or a ValueError that names the
+argument, what was given and what is wanted.  Nothing that is given is ever changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import numbers
+import operator
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._csr import check_structure, csr_features, is_sparse
-from fastfw._scalars import (
-    boolean,
-    choice,
-    fraction,
-    non_negative_float,
-    positive_float,
-    positive_int,
-    seed,
-    shown,
-)
+from fastfw._csr import csr_features, is_sparse
 
 __all__ = [
     "FloatArray",
@@ -61,6 +57,9 @@ _INTP = np.dtype(np.intp)
 _BLOCK = 1 << 16
 
 
+# --- data -----------------------------------------------------------------------------------------
+
+
 def features(
     X: object,
     *,
@@ -70,50 +69,11 @@ def features(
     finite: bool = True,
     sparse: bool = False,
 ) -> FloatArray:
-    """Return features in canonical form, or say precisely why they cannot be used.
+    """Return features (n, d) in canonical form, finite unless a caller looks for that later.
 
-    Parameters
-    ----------
-    X : array_like, shape (n, d)
-        Booleans, integers or floats in any memory layout and byte order.  Never mutated.
-    name : str
-        The argument's name, for error messages.
-    n_features : int, optional
-        The wanted number of columns.
-    dtype : {float64, float32}, optional
-        The wanted dtype.  By default float64 and float32 are kept and everything else becomes
-        float64.
-    finite : bool
-        Whether to look for NaN and inf: a pass over `X` that a caller may put off until something
-        computed from it is not finite.
-    sparse : bool
-        Whether scipy.sparse matrices are welcome, of any format.
+    By default float64 and float32 are kept and everything else becomes float64. Sparse matrices,
+    where they are welcome, become canonical CSR arrays, see `fastfw._csr`.
 
-    Returns
-    -------
-    ndarray, shape (n, d), float64 or float32
-        C-contiguous, aligned, native byte order, read-only.  It shares memory with `X`
-        wherever no conversion is needed.  Sparse features come as a canonical CSR array, see
-        `fastfw._csr`.
-
-    Raises
-    ------
-    TypeError
-        If `X` does not hold real numbers.
-    ValueError
-        If `X` is not two-dimensional, is empty, has the wrong width, or holds NaN or inf; the first
-        offending position is named.
-
-    Notes
-    -----
-    O(n d) time; beyond the result itself, O(1) memory.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> features(np.array([[1, 2], [3, 4]], dtype=np.uint8))
-    array([[1., 2.],
-           [3., 4.]])
     >>> features([[0.0, float("nan")]])
     Traceback (most recent call last):
         ...
@@ -124,7 +84,6 @@ def features(
         csr: FloatArray = csr_features(X, name=name, n_features=n_features, dtype=target)
         return csr
     given = real_array(X, name)
-    kind = given.dtype.kind
     if given.ndim != 2:
         hint = f"; a single sample is {name}[np.newaxis, :]" if given.ndim == 1 else ""
         raise ValueError(
@@ -144,18 +103,17 @@ def features(
         target = native if native in (_FLOAT64, _FLOAT32) else _FLOAT64
 
     canonical = _canonical(given, target)
-    if kind == "f" and finite:
-        first = _first_non_finite(canonical)
-        if first >= 0:
-            i, j = divmod(first, columns)
-            value = given[i, j]
-            if np.isfinite(value):
-                raise ValueError(
-                    f"{name}[{i}, {j}] is {value}, which {target.name} cannot hold; rescale {name}"
-                )
+    first = _first_non_finite(canonical) if finite and given.dtype.kind == "f" else -1
+    if first >= 0:
+        i, j = divmod(first, columns)
+        value = given[i, j]
+        if np.isfinite(value):
             raise ValueError(
-                f"{name}[{i}, {j}] is {value}; {name} must be finite: drop or impute such rows"
+                f"{name}[{i}, {j}] is {value}, which {target.name} cannot hold; rescale {name}"
             )
+        raise ValueError(
+            f"{name}[{i}, {j}] is {value}; {name} must be finite: drop or impute such rows"
+        )
     return canonical
 
 
@@ -166,41 +124,8 @@ def labels(
     n_classes: int | None = None,
     name: str = "y",
 ) -> IndexArray:
-    """Return class labels in canonical form, or say precisely why they cannot be used.
+    """Return class numbers 0, 1, ..., below `n_classes` if given, in canonical form (n,).
 
-    Parameters
-    ----------
-    y : array_like, shape (n,)
-        Class numbers 0, 1, ... of any integer dtype, or booleans.  Never mutated.
-    n_samples : int, optional
-        The wanted length.
-    n_classes : int, optional
-        Labels must be smaller than this.
-    name : str
-        The argument's name, for error messages.
-
-    Returns
-    -------
-    ndarray, shape (n,), intp
-        C-contiguous, aligned, native byte order, read-only.  It shares memory with `y` wherever no
-        conversion is needed.
-
-    Raises
-    ------
-    TypeError
-        If `y` holds anything but integers.
-    ValueError
-        If `y` is not one-dimensional, is empty, has the wrong length, or holds a label that is
-        negative or too large; the first such label is named.
-
-    Notes
-    -----
-    O(n) time.
-
-    Examples
-    --------
-    >>> labels([2, 0, 1], n_classes=3)
-    array([2, 0, 1])
     >>> labels([2, 0, 3], n_classes=3)
     Traceback (most recent call last):
         ...
@@ -243,6 +168,37 @@ def labels(
     return canonical
 
 
+def fewer_classes_than_rows(y: IndexArray, name: str = "y") -> None:
+    """Refuse canonical labels of which the largest is not below their number.
+
+    Parameters have a row for each class number, used or not: one stray label makes them enormous.
+    """
+    i = int(np.argmax(y))
+    if y[i] >= len(y):
+        raise ValueError(
+            f"{name}[{i}] is {y[i]}, but {name} has {len(y)} labels, {len(np.unique(y))} of them "
+            "distinct; class numbers must be 0, 1, ... without gaps: "
+            f"classes, {name} = np.unique({name}, return_inverse=True)"
+        )
+
+
+def batch_parts(batch: object) -> tuple[Any, Any]:
+    """Split a pair ``(X, y)``, or anything with ``.X`` and ``.y``, without looking at either."""
+    if isinstance(batch, tuple | list) and len(batch) == 2:
+        return batch[0], batch[1]
+    try:
+        return batch.X, batch.y  # type: ignore[attr-defined]
+    except AttributeError:
+        length = f" of length {len(batch)}" if isinstance(batch, tuple | list) else ""
+        raise TypeError(
+            f"batch must be a pair (X, y) or have attributes .X and .y, "
+            f"but it is a {type(batch).__name__}{length}"
+        ) from None
+
+
+# --- arrays and objects ---------------------------------------------------------------------------
+
+
 def as_array(value: object, name: str) -> npt.NDArray[Any]:
     """Return anything array-like as a plain ndarray; masks must not vanish silently."""
     if type(value) is np.ndarray:
@@ -256,28 +212,38 @@ def as_array(value: object, name: str) -> npt.NDArray[Any]:
 
 
 def real_array(value: object, name: str) -> npt.NDArray[Any]:
-    """Return anything array-like as an array of real numbers, of any shape and dtype that is one.
+    """Return anything array-like as an array of real numbers, of any shape and real dtype.
 
-    Raises
-    ------
-    TypeError
-        If it holds complex numbers, strings or objects, or is a sparse matrix or a masked array.
-    ValueError
-        If it cannot be read as an array.
-
-    Examples
-    --------
-    >>> real_array([1, 2], "x")
-    array([1, 2])
     >>> real_array([1j], "x")
     Traceback (most recent call last):
         ...
     TypeError: x must hold real numbers, but its dtype is complex128; use x.real
     """
     array = as_array(value, name)
-    if array.dtype.kind not in "fiub":
-        raise TypeError(_not_numbers(array, name, value))
-    return array
+    kind = array.dtype.kind
+    if kind in "fiub":
+        return array
+    if hasattr(value, "toarray"):
+        raise TypeError(
+            f"{name} is a sparse matrix, but a dense array is wanted; use {name}.toarray()"
+        )
+    hints = {"c": f"; use {name}.real"} | dict.fromkeys(
+        "OUS", f"; if all entries are numbers, use {name}.astype(np.float64)"
+    )
+    raise TypeError(
+        f"{name} must hold real numbers, but its dtype is {array.dtype}{hints.get(kind, '')}"
+    )
+
+
+def float_dtype(dtype: npt.DTypeLike, name: str = "dtype") -> np.dtype[Any]:
+    """Return `dtype` as a native NumPy dtype if it is float64 or float32."""
+    try:
+        found = np.dtype(dtype).newbyteorder("=")
+    except TypeError:
+        raise TypeError(f"{name} must be float64 or float32, but it is {dtype!r}") from None
+    if found not in (_FLOAT64, _FLOAT32):
+        raise ValueError(f"{name} must be float64 or float32, but it is {found}")
+    return found
 
 
 def sealed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -295,15 +261,12 @@ def locked(thing: Any) -> Any:
     """Return an array as a read-only view, and a batch with its arrays so; all else as it is.
 
     For what is handed to code that is not ours: writing to it fails instead of changing the data.
-    Sparse matrices are looked at: to read one whose parts do not fit ends the process.
     """
     if isinstance(thing, np.ndarray):
         view = thing.view()
         view.flags.writeable = False
         return view
-    if is_sparse(thing):
-        check_structure(thing, "X")
-    if isinstance(thing, tuple | list) and any(map(_lockable, thing)):
+    if isinstance(thing, tuple | list) and any(isinstance(part, np.ndarray) for part in thing):
         parts = map(locked, thing)
         if hasattr(thing, "_make"):  # a named tuple
             return thing._make(parts)
@@ -311,18 +274,8 @@ def locked(thing: Any) -> Any:
     return thing
 
 
-def _lockable(part: object) -> bool:
-    return isinstance(part, np.ndarray) or is_sparse(part)
-
-
 def require(thing: object, name: str, attributes: Iterable[str]) -> None:
-    """Refuse a problem, set or the like that lacks what it is needed for.
-
-    Raises
-    ------
-    TypeError
-        Naming what is missing, or the class where an object of it is wanted.
-    """
+    """Refuse a problem, set or the like that lacks what it is needed for, or is only a class."""
     if isinstance(thing, type):
         raise TypeError(
             f"{name} must be an object, but it is the class {thing.__name__}; make one: "
@@ -336,82 +289,110 @@ def require(thing: object, name: str, attributes: Iterable[str]) -> None:
         )
 
 
-def fewer_classes_than_rows(y: IndexArray, name: str = "y") -> None:
-    """Refuse canonical labels of which the largest is not below their number.
+# --- numbers, names and seeds ---------------------------------------------------------------------
 
-    Parameters have a row for each class number, used or not: one stray label makes them enormous.
 
-    Raises
-    ------
-    ValueError
-        Naming the largest label and where it is.
+def boolean(value: object, name: str) -> bool:
+    """Return True or False, Python's or NumPy's, as a plain bool."""
+    value = _scalar(value)
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, but it is {shown(value)}")
+    return bool(value)
+
+
+def choice(value: object, name: str, options: Iterable[str | None]) -> Any:
+    """Return `value` if it is one of some names, or None where that is an option."""
+    options = list(options)
+    if (value is None or isinstance(value, str)) and value in options:
+        return value
+    names = [repr(option) for option in options]
+    wanted = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    raise ValueError(f"{name} must be {wanted}, but it is {shown(value)}")
+
+
+def positive_float(value: object, name: str, *, wanted: str = "a positive number") -> float:
+    """Return a finite number above zero as a plain float; `wanted` words the error."""
+    return _real(value, name, wanted, lambda number: number > 0.0)
+
+
+def non_negative_float(value: object, name: str) -> float:
+    """Return a finite number of at least zero as a plain float."""
+    return _real(value, name, "a number >= 0", lambda number: number >= 0.0)
+
+
+def fraction(value: object, name: str, *, positive: bool = False) -> float:
+    """Return a number in [0, 1], or in (0, 1] if `positive`, as a plain float."""
+    if positive:
+        return _real(value, name, "a number in (0, 1]", lambda number: 0.0 < number <= 1.0)
+    return _real(value, name, "a number in [0, 1]", lambda number: 0.0 <= number <= 1.0)
+
+
+def positive_int(value: object, name: str, *, minimum: int = 1) -> int:
+    """Return an integer of at least `minimum` as a plain int; floats are refused, even whole ones.
+
+    >>> positive_int(600.0, "batch_size")
+    Traceback (most recent call last):
+        ...
+    TypeError: batch_size must be an integer >= 1, but it is 600.0 (float); write 600
     """
-    i = int(np.argmax(y))
-    if y[i] >= len(y):
-        raise ValueError(
-            f"{name}[{i}] is {y[i]}, but {name} has {len(y)} labels, {len(np.unique(y))} of them "
-            "distinct; class numbers must be 0, 1, ... without gaps: "
-            f"classes, {name} = np.unique({name}, return_inverse=True)"
-        )
+    value = _scalar(value)
+    wanted = f"an integer >= {minimum}"
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
+        hint = ""
+        if isinstance(value, float | np.floating) and float(value).is_integer():
+            hint = f"; write {int(value)}"
+        raise TypeError(f"{name} must be {wanted}, but it is {shown(value)}{hint}")
+    number = operator.index(value)
+    if number < minimum:
+        raise ValueError(f"{name} must be {wanted}, but it is {number}")
+    return number
 
 
-def batch_parts(batch: object) -> tuple[Any, Any]:
-    """Split a batch into its features and labels, without looking at either.
+def seed(value: object, name: str = "seed") -> int | tuple[int, ...]:
+    """Return a seed that gives the same random numbers whenever it is used.
 
-    Parameters
-    ----------
-    batch : object
-        A pair ``(X, y)`` or anything with attributes ``.X`` and ``.y``.
-
-    Returns
-    -------
-    tuple
-        ``(X, y)``, unchecked.
-
-    Raises
-    ------
-    TypeError
-        If `batch` is neither.
-
-    Examples
-    --------
-    >>> batch_parts(([[1.0]], [0]))
-    ([[1.0]], [0])
+    Integers >= 0, or sequences of them: ``(seed, trial)`` makes independent streams. None and
+    generators are refused, for a second pass would draw other numbers than the first.
     """
-    if isinstance(batch, tuple | list) and len(batch) == 2:
-        return batch[0], batch[1]
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            return positive_int(value, name, minimum=0)
+        parts = tuple(positive_int(part, f"{name}[{i}]", minimum=0) for i, part in enumerate(value))
+        if not parts:
+            raise ValueError(f"{name} must not be an empty sequence; give an integer >= 0")
+        return parts
+    return positive_int(value, name, minimum=0)
+
+
+def shown(value: object, *, bare: bool = False) -> str:
+    """Show a value on one short line, with its type unless `bare`."""
+    text = repr(value) if not isinstance(value, np.generic) else str(value)
+    text = " ".join(text.split())
+    if len(text) > 60:
+        text = text[:57] + "..."
+    return text if bare else f"{text} ({type(value).__name__})"
+
+
+# --- helpers --------------------------------------------------------------------------------------
+
+
+def _scalar(value: object) -> object:
+    """Unwrap a zero-dimensional array."""
+    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+
+
+def _real(value: object, name: str, wanted: str, fits: Callable[[float], bool]) -> float:
+    """Return a finite real number (booleans are none) that fits."""
+    value = _scalar(value)
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be {wanted}, but it is {shown(value)}")
     try:
-        return batch.X, batch.y  # type: ignore[attr-defined]
-    except AttributeError:
-        length = f" of length {len(batch)}" if isinstance(batch, tuple | list) else ""
-        raise TypeError(
-            f"batch must be a pair (X, y) or have attributes .X and .y, "
-            f"but it is a {type(batch).__name__}{length}"
-        ) from None
-
-
-def float_dtype(dtype: npt.DTypeLike, name: str = "dtype") -> np.dtype[Any]:
-    """Return `dtype` as a native NumPy dtype if it is float64 or float32.
-
-    Raises
-    ------
-    ValueError
-        If it is any other dtype.
-    TypeError
-        If it is not a dtype at all.
-
-    Examples
-    --------
-    >>> float_dtype("float32")
-    dtype('float32')
-    """
-    try:
-        found = np.dtype(dtype).newbyteorder("=")
-    except TypeError:
-        raise TypeError(f"{name} must be float64 or float32, but it is {dtype!r}") from None
-    if found not in (_FLOAT64, _FLOAT32):
-        raise ValueError(f"{name} must be float64 or float32, but it is {found}")
-    return found
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not (math.isfinite(number) and fits(number)):
+        raise ValueError(f"{name} must be {wanted}, but it is {shown(value, bare=True)}")
+    return number
 
 
 def _canonical(given: npt.NDArray[Any], target: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -441,17 +422,3 @@ def _first_non_finite(a: FloatArray) -> int:
         if not finite.all():
             return start + int(finite.argmin())
     return -1
-
-
-def _not_numbers(given: npt.NDArray[Any], name: str, original: object) -> str:
-    """Word the error for features that are not real numbers."""
-    if hasattr(original, "toarray"):
-        return f"{name} is a sparse matrix, but a dense array is wanted; use {name}.toarray()"
-    if given.dtype.kind == "c":
-        return f"{name} must hold real numbers, but its dtype is {given.dtype}; use {name}.real"
-    if given.dtype.kind in "OUS":
-        return (
-            f"{name} must hold real numbers, but its dtype is {given.dtype}; "
-            f"if all entries are numbers, use {name}.astype(np.float64)"
-        )
-    return f"{name} must hold real numbers, but its dtype is {given.dtype}"

@@ -28,28 +28,19 @@ _VARIABLES = (
 
 @dataclass(frozen=True)
 class CacheState:
-    """Where compiled kernels are kept and how many are there.
+    """Where compiled kernels are kept and how many are there."""
 
-    Parameters
-    ----------
-    folder : Path or None
-        The folder; None when nothing is cached.
-    variants : dict of str to int
-        For each kernel in the sources, how many compiled variants are there that fit these sources,
-        whole: one for each combination of dtypes.
-    size, others : int
-        Bytes of the folder, and of those beside it that other sources or versions have filled.
-    writable : bool
-        Whether new variants can be added.
-    reason : str
-        Why nothing is cached, or not at a better place.
-    """
-
+    #: None when nothing is cached.
     folder: Path | None
+    #: Of each kernel in the sources, how many compiled variants there are, one for each combination
+    #: of dtypes.
     variants: dict[str, int]
+    #: Bytes in the folder, and in those beside it that other sources or versions have filled.
     size: int = 0
     others: int = 0
+    #: Whether new variants can be added.
     writable: bool = False
+    #: Why nothing is cached, or not at a better place.
     reason: str = ""
 
     def __str__(self) -> str:
@@ -87,13 +78,7 @@ def kernels() -> dict[str, Any]:
 
 
 def cache_state() -> CacheState:
-    """Look at the kernel cache without compiling anything.
-
-    Returns
-    -------
-    CacheState
-        The folder and what is in it.
-    """
+    """Look at the kernel cache without compiling anything."""
     import numba
 
     from fastfw.kernels import _cache
@@ -172,26 +157,14 @@ def _data_folder() -> str:
 
 
 def machine() -> str:
-    """Return processor, cores and versions in one line, as results should say.
-
-    Returns
-    -------
-    str
-        Such as ``"AMD EPYC ..., 2 logical cores, Python 3.11.7, NumPy 2.4.6, Numba 0.68.1"``.
-    """
+    """Return processor, cores and versions in one line, as results should say."""
     versions = [f"Python {platform.python_version()}"]
     versions += [f"{name} {_version(name.lower())}" for name in ("NumPy", "Numba", "SciPy")]
     return f"{_processor()}, cores: {_cores()}; {', '.join(versions)}"
 
 
 def describe() -> list[tuple[str, str]]:
-    """Collect what a bug report should say about the machine.
-
-    Returns
-    -------
-    list of (str, str)
-        Names and values, in the order in which they are printed.
-    """
+    """Collect what a bug report should say about the machine: names and values, in order."""
     import llvmlite.binding
     import numba
 
