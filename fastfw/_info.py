@@ -84,7 +84,7 @@ def cache_state() -> CacheState:
     from fastfw.kernels import _cache
 
     if numba.config.DISABLE_JIT:
-        return CacheState(None, {}, "the JIT is switched off by NUMBA_DISABLE_JIT")
+        return CacheState(None, {}, reason="the JIT is switched off by NUMBA_DISABLE_JIT")
     folder, reason = _cache.place()
     counts = {name: len(list(found._cache.files())) for name, found in kernels().items()}
     if folder is None:

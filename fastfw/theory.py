@@ -312,7 +312,7 @@ def nonconvex_gap_bound(
     gap = non_negative_float(initial_gap, "initial_gap")
     slow = np.log(T + 1.0) / np.cbrt(T)
     root = np.sqrt(2.0 * (np.log(4.0 * T) - math.log(delta)))
-    first = [2.0 / np.cbrt(T), gap]
+    first: list[npt.ArrayLike] = [2.0 / np.cbrt(T), gap]
     if form == "printed":
         return _total(
             first,

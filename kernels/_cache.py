@@ -72,7 +72,7 @@ _STAMPED = re.compile(r"numba\S+-py\S+-[0-9a-f]{16}")
 @functools.cache
 def place() -> tuple[Path | None, str]:
     """Return the folder for kernels, None if there is none, and what is wrong with better ones."""
-    wrong = []
+    wrong: list[str] = []
     for find in (_named, _of_the_user, _temporary):
         try:
             parent = find()
