@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._csr import csr_features, is_sparse
+from fastfw._csr import check_structure, csr_features, is_sparse
 
 __all__ = [
     "FloatArray",
@@ -261,12 +261,15 @@ def locked(thing: Any) -> Any:
     """Return an array as a read-only view, and a batch with its arrays so; all else as it is.
 
     For what is handed to code that is not ours: writing to it fails instead of changing the data.
+    Sparse matrices are looked at: to read one whose parts do not fit ends the process.
     """
     if isinstance(thing, np.ndarray):
         view = thing.view()
         view.flags.writeable = False
         return view
-    if isinstance(thing, tuple | list) and any(isinstance(part, np.ndarray) for part in thing):
+    if is_sparse(thing):
+        check_structure(thing, "X")
+    if isinstance(thing, tuple | list) and any(map(_lockable, thing)):
         parts = map(locked, thing)
         if hasattr(thing, "_make"):  # a named tuple
             return thing._make(parts)
@@ -287,6 +290,10 @@ def require(thing: object, name: str, attributes: Iterable[str]) -> None:
             f"{name} must have {', '.join(attributes)}, but a {type(thing).__name__} has no "
             f"{', '.join(missing)}"
         )
+
+
+def _lockable(part: object) -> bool:
+    return isinstance(part, np.ndarray) or is_sparse(part)
 
 
 # --- numbers, names and seeds ---------------------------------------------------------------------
