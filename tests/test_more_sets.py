@@ -94,6 +94,67 @@ def test_nuclear_norm_oracle_agrees_with_a_dense_decomposition(shape):
         assert abs(again.dot(g) - v.dot(g)) <= 1e-13 * max(shape) * singular[0]
 
 
+def blocks(size, seed=4):
+    """Of the same largest singular value, in the first rows and columns; and with further ones."""
+    rng = np.random.default_rng(seed)
+    old, new = np.zeros((100, 90)), np.zeros((100, 90))
+    old[:50, :45], new[50:, 45:] = rng.standard_normal((2, 50, 45))
+    old, new = (g / np.linalg.norm(g, 2) for g in (old, new))
+    return old, old + size * new
+
+
+def orthogonal(old, new, seed=5):
+    """Matrices of singular values ``old`` and ``new`` in the same spaces, none elsewhere."""
+    rng = np.random.default_rng(seed)
+    u, v = (np.linalg.qr(rng.standard_normal((n, len(old))))[0] for n in (100, 90))
+    return (u * old) @ v.T, (u * new) @ v.T
+
+
+def entries(*places):
+    g = np.zeros((100, 90))
+    for i, j, value in places:
+        g[i, j] = value
+    return g
+
+
+WARM = {  # directions one after the other
+    "a larger block": blocks(10.0),
+    "a slightly larger block": blocks(1.001),
+    "a block alone": (blocks(0.0)[0], blocks(1.0)[1] - blocks(0.0)[0]),
+    "a huge block": tuple(1e200 * g for g in blocks(1e6)),
+    "a tiny block": tuple(1e-200 * g for g in blocks(2.0)),
+    "rank one, orthogonal": orthogonal([1.0, 0.0], [0.0, 1.0]),
+    "rank two, growing": orthogonal([1.0, 0.5], [1.0, 1.5]),
+    "rank thirty, the last": orthogonal([*range(30, 0, -1)], [*range(30, 1, -1), 100]),
+    "one more entry": (entries((0, 0, 1.0)), entries((0, 0, 1.0), (99, 89, -2.0))),
+    "a diagonal": (entries((3, 3, 1.0)), entries(*((i, i, 1.0 + i) for i in range(90)))),
+    "zero before": (entries(), blocks(3.0)[1]),
+    "zero after": (blocks(3.0)[1], entries()),
+    "the sign": (blocks(3.0)[1], -blocks(3.0)[1]),
+}
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("kind", [*WARM, "single precision"])
+def test_warm_starts_do_not_hide_what_is_orthogonal_to_them(kind, wide):
+    old, new = WARM.get(kind, blocks(1.5))
+    if kind == "single precision":
+        old, new = old.astype(np.float32), new.astype(np.float32)
+    if wide:
+        old, new = old.T, new.T
+    ball = fw.NuclearNormBall(new.shape, radius=5.0)
+    least = -5.0 * np.linalg.norm(new, 2)
+    product = fw.ProductSet({"a": fw.L1Ball(3, 1.0), "b": ball})
+    pad = np.zeros(3, old.dtype)
+    before = product.lmo(np.r_[pad, old.ravel()])
+    code = ball.lmo(old).code
+    starts = [None, *(ball.decode(size * code, "f8") for size in (1.0, 1e30, 0.0))]
+    found = [ball.lmo(new, start) for start in starts]
+    found.append(product.lmo(np.r_[pad, new.ravel()], before))
+    for v, g in zip(found, [*[new] * 4, np.r_[pad, new.ravel()]], strict=True):
+        assert abs(v.dot(g) - least) <= 1e-12 * abs(least)
+
+
 def test_nuclear_norm_oracle_without_convergence(monkeypatch):
     """Where the iterative decomposition gives up, a dense one answers."""
     import scipy.sparse.linalg as linalg
