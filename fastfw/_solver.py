@@ -115,10 +115,15 @@ def descend(
             break
         if time.perf_counter() > limits.deadline:
             return Outcome(best, iteration, "time")
-        proposal = model.minimiser(point)
-        if proposal is None:
-            return Outcome(best, iteration, "model")
-        new, length = _line_search(evaluate, point, proposal, limits.rounding(point))
+        new = None
+        try:
+            proposal = model.minimiser(point)
+        except np.linalg.LinAlgError:  # rounding has left nothing of a matrix to work with
+            pass
+        else:
+            if proposal is None:
+                return Outcome(best, iteration, "model")
+            new, length = _line_search(evaluate, point, proposal, limits.rounding(point))
         if new is None:
             if model.reset():
                 continue
@@ -654,17 +659,17 @@ def _interior_point(
             break
         try:
             system = _NewtonSystem(hessian, indicator, at)
+            ua, wb, sl = at.u * at.a, at.w * at.b, at.slack * at.y
+            ahead = system.solve(-ua, -wb, -sl)
+            left = at.moved(at.longest(ahead), ahead).gap() / gap
+            centre = left**3 * gap / (2 * len(g) + len(counts))
+            step = system.solve(
+                centre - ua - ahead.u * ahead.a,
+                centre - wb - ahead.w * ahead.b,
+                centre - sl - ahead.slack * ahead.y,
+            )
         except np.linalg.LinAlgError:  # rounding, when variables are all but zero
             break
-        ua, wb, sl = at.u * at.a, at.w * at.b, at.slack * at.y
-        ahead = system.solve(-ua, -wb, -sl)
-        left = at.moved(at.longest(ahead), ahead).gap() / gap
-        centre = left**3 * gap / (2 * len(g) + len(counts))
-        step = system.solve(
-            centre - ua - ahead.u * ahead.a,
-            centre - wb - ahead.w * ahead.b,
-            centre - sl - ahead.slack * ahead.y,
-        )
         t = 0.99 * at.longest(step)
         at = at.moved(t, step)
         if t < 0.1:  # the limit of rounding, for a nearly singular Hessian

@@ -8,6 +8,7 @@ f(x) - f(x*) for a convex f. Curves carry that bound.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -146,13 +147,15 @@ def best_fixed_decision(
     Returns
     -------
     BestDecision
-        The point of smallest gap found. Never an infeasible one: rows are scaled down
-        by an ulp where rounding has taken their norm beyond the radius.
+        The point of smallest gap found. Never an infeasible one over `RowL1Ball`: rows are scaled
+        down by an ulp where rounding takes them out, so that ``math.fsum`` of a row's magnitudes is
+        at most the radius. Over other sets the point is inside up to rounding, by ``contains``.
 
     Warns
     -----
     RuntimeWarning
-        If the tolerance was not reached; the result is the best found, with its true gap.
+        If the tolerance was not reached, be it that matrices are singular to rounding; the result
+        is the best found, with its true gap.
 
     Raises
     ------
@@ -343,12 +346,17 @@ def _check_squares(X: npt.NDArray[Any], limits: Limits, start: Point) -> None:
 
 
 def _inside(x: Array, radius: float) -> Array:
-    """Scale rows down whose l1 norm exceeds the radius by rounding."""
-    norms = np.abs(x).sum(axis=1)
-    while (outside := norms > radius).any():
-        factor = np.where(outside, np.minimum(radius / norms, 1.0 - np.finfo(float).eps), 1.0)
-        x = x * factor[:, None]
-        norms = np.abs(x).sum(axis=1)
+    """Scale rows down whose l1 norm, summed without rounding, exceeds the radius."""
+    magnitudes = np.abs(x)
+    near = np.flatnonzero(magnitudes.sum(axis=1) > (1.0 - 1e-9) * radius)
+    if not near.size:
+        return x
+    x = x.copy()
+    for i in near:
+        shrink = float(np.finfo(float).eps)
+        while (norm := math.fsum(np.abs(x[i]).tolist())) > radius:
+            x[i] *= min(radius / norm, 1.0 - shrink)
+            shrink *= 2.0  # the smallest numbers lose nothing to an ulp
     return x
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
 import pickle
 import subprocess
@@ -38,7 +40,7 @@ def softmax_loss(W, X, y, reduction="mean"):
 def assert_certified(best, X, y, radius, tol=1e-6, reduction="mean"):
     """Feasible, and value and gap are what plain NumPy finds at the decision."""
     W = best.decision
-    assert (np.abs(W).sum(axis=1) <= radius).all()
+    assert max(math.fsum(row) for row in np.abs(W).tolist()) <= radius
     value, gradient = softmax_loss(W, np.asarray(X, float), y, reduction)
     assert best.value == pytest.approx(value, rel=1e-12, abs=1e-14 * len(y))
     gap = np.vdot(gradient, W) + radius * np.abs(gradient).max(axis=1).sum()
@@ -193,6 +195,71 @@ def test_separable_with_a_large_radius():
         best = solve(X, y, 2, radius)
         assert_certified(best, X, y, radius)
         assert best.value < 1e-8
+
+
+FEW_ROWS = {"three": (3, 7, 2), "wide": (4, 30, 3), "few": (2, 3, 2), "more": (8, 12, 4)}
+
+
+def few_rows(seed, kind):
+    n, d, n_classes = FEW_ROWS[kind]
+    X = np.random.default_rng(seed).standard_normal((n, d))
+    return X, np.minimum(np.arange(n), n_classes - 1), n_classes
+
+
+@pytest.mark.parametrize(
+    ("seed", "kind", "radius"),
+    [
+        (0, "wide", 1e2), (2, "three", 1e6), (4, "wide", 1e4), (6, "more", 1e6), (9, "three", 1e2),
+        (10, "more", 1e4), (11, "few", 1e6), (11, "more", 1e2), (20, "few", 1e4), (28, "three", 1e4),
+    ],
+)  # fmt: skip
+def test_rows_summed_without_rounding_stay_in_the_ball(seed, kind, radius):
+    X, y, n_classes = few_rows(seed, kind)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "best_fixed_decision stopped")
+        best = solve(X, y, n_classes, radius, max_iterations=60)
+    assert max(math.fsum(row) for row in np.abs(best.decision).tolist()) <= radius
+
+
+@pytest.mark.parametrize(("seed", "radius"), [(135, 1e4), (200, 1e4), (212, 1e2)])
+def test_matrices_that_rounding_has_made_indefinite(seed, radius):
+    X = np.random.default_rng(seed).standard_normal((3, 7))
+    assert_certified(solve(X, [0, 1, 1], 2, radius), X, np.array([0, 1, 1]), radius)
+
+
+@pytest.mark.parametrize("calls", [range(999), range(1), range(1, 999), range(3, 999, 2)])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("faces", "cho_factor"), ("faces", "solve"), ("ball", "pinv"), ("oracle", "pinv")],
+)
+def test_decompositions_that_fail_leave_the_best_point(monkeypatch, kind, name, calls):
+    """Whatever fails, and when: the certificate, or a warning."""
+    place = _solver if name == "cho_factor" else np.linalg
+    count, whole = itertools.count(), getattr(place, name)
+
+    def failing(*args, **options):
+        if next(count) in calls:
+            raise np.linalg.LinAlgError("no convergence")
+        return whole(*args, **options)
+
+    monkeypatch.setattr(place, name, failing)
+    X, y, n_classes = few_rows(3, "more")
+    ball = fw.RowL1Ball((n_classes, X.shape[1]), 30.0)
+    if kind == "faces":  # with the interior-point method, which is not asked where all goes well
+        monkeypatch.setattr(_solver, "_spectral_steps", lambda product, project, z, r, **_: (z, r))
+    own = {"faces": ball, "ball": fw.LInfBall(ball.shape, 9.0), "oracle": oracle_of(ball)}[kind]
+    problem, steps = fw.SoftmaxRegression(X.shape[1], n_classes), 5 if kind == "oracle" else 40
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        best = fw.best_fixed_decision(problem, own, X, y, max_iterations=steps)
+    assert next(count) > 0
+    assert {str(w.message)[:27] for w in warned} <= {"best_fixed_decision stopped"}
+    assert warned or best.gap <= 1e-6 * max(best.value, 1e-6 * np.log(n_classes))
+    assert best.value < np.log(n_classes)
+
+
+def oracle_of(own):
+    return SimpleNamespace(shape=own.shape, lmo=own.lmo)
 
 
 def test_useless_features():
