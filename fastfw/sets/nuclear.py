@@ -17,8 +17,9 @@ __all__ = ["NuclearNormBall", "RankOneVertex"]
 
 # Up to this many rows or columns a dense decomposition is faster than an iterative one.
 _DENSE = 64
-# Part of the seeded vector in a warm start, as a length: an earlier answer alone may lie in a subspace
-# that the direction maps into itself and the new answer is orthogonal to. More costs products.
+# Part of the seeded vector in a warm start, as a length: an earlier answer alone may lie in a
+# subspace that the direction maps into itself and the new answer is orthogonal to. More costs
+# products.
 _FRESH = 0.01
 # Entries of a block of rows when a vertex is added to a matrix.
 _BLOCK = 1 << 15
