@@ -32,10 +32,8 @@ DTYPES = ("float64", "float32")
 def steps() -> dict[str, dict[str, Callable[[], None]]]:
     """Return what is to be done for each dtype of the parameters, by name.
 
-    Every method learns for a few rounds on a handful of rows, alone and in compiled runs, by both
-    engines, with sub-batches and whole batches, of floats, bytes and sparse rows; a base learner
-    plays on its own and a comparator is computed. These are the very calls that real runs make, so
-    that exactly the variants that they need are compiled.
+    Learners play a few rounds on a handful of rows, which are the very calls that real runs make,
+    so that exactly the variants that they need are compiled: what is played stands in one table.
     """
     import numpy as np
     from scipy import sparse
@@ -45,90 +43,76 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
 
     X = np.random.default_rng(0).random((12, 5))
     y = np.arange(12) % 3
-    problem = fastfw.SoftmaxRegression(n_features=5, n_classes=3)
+    softmax = fastfw.SoftmaxRegression(n_features=5, n_classes=3)
     ball = fastfw.RowL1Ball(shape=(3, 5), radius=1.0)
+    network = fastfw.OneHiddenLayer(n_features=5, n_hidden=2, n_classes=3)
+    problems = {"softmax": (softmax, ball), "network": (network, network.l1_balls(ties="random"))}
 
-    def find_best(data: Any) -> None:
-        best = fastfw.best_fixed_decision(problem, ball, data.X, data.y, tol=0.1)
-        problem.loss(best.decision, data)
+    meta = [method.learner for method in METHODS if method.meta]
+    linear = ["ORGFW", "OSFW", "RegularizedOFW"]
+    sub_batches: dict[str, Any] = {"sub_batch_size": 2}
+    #: step: problem, learners, data, options of those learners that take them
+    table: dict[str, tuple[str, list[str], str, dict[str, Any]]] = {
+        **{m.label: ("softmax", [m.learner], "dense", sub_batches) for m in METHODS},
+        **{
+            f"whole batches, {data}": ("softmax", meta, data, {"sub_batch_size": None})
+            for data in ("dense", "mostly zeros")
+        },
+        "bytes": ("softmax", linear, "bytes", {}),
+        "sparse rows": ("softmax", linear, "sparse rows", {}),
+        "threads": ("softmax", [*linear, "MORGFW"], "dense", {**sub_batches, "threads": 2}),
+        "threads, bytes": ("softmax", [*linear, "MORGFW"], "bytes", {**sub_batches, "threads": 2}),
+        "steps engine": ("softmax", ["MORGFW"], "dense", {**sub_batches, "engine": "steps"}),
+        "network": ("network", ["ORGFW", "RegularizedOFW", "OFW", "OAW"], "dense", {}),
+    }
 
-    def play(make: Callable[[], Any], data: Any) -> None:
-        # eight rows are parts for two threads
-        stream = fastfw.iid_stream(data, batch_size=8, rounds=3, seed=0)
-        learner = make()
-        for batch in stream:
-            learner.observe(batch)
-            learner.observe((batch.X, batch.y))
-        learner._engine.arrays()  # what `save` writes is computed here
-        make().run(stream)
+    def play(kind: str, learners: list[str], data: Any, options: dict[str, Any]) -> None:
+        problem, M = problems[kind]
+        stream = fastfw.iid_stream(data, batch_size=8, rounds=3, seed=0)  # 8: parts for two threads
+        for name in learners:
+            own = {k: v for k, v in options.items() if k != "sub_batch_size" or name in meta}
+            first, second = (getattr(fastfw, name)(problem, M, **own) for _ in range(2))
+            for batch in stream:
+                first.observe(batch)
+                first.observe((batch.X, batch.y))
+            first._engine.arrays()  # what `save` writes is computed here
+            second.run(stream)
+        problem.loss(M.start(), data)
 
-    def learn(data: Any, method: Any, **options: Any) -> None:
-        play(partial(method.build, problem, ball, rounds=6, seed=0, **options), data)
+    def evaluate(data: dict[str, Any]) -> None:
+        best = fastfw.best_fixed_decision(softmax, ball, data["dense"].X, y, tol=0.1)
+        softmax.loss(best.decision, data["dense"])
+        for kind in ("bytes", "sparse rows"):
+            softmax.gradient(ball.start(), data[kind])
 
-    def learn_from(data: Any, dtype: str, threads: int = 1) -> None:
-        shared: dict[str, Any] = {"dtype": dtype, "threads": threads}
-        for method in (fastfw.ORGFW, fastfw.OSFW):
-            play(partial(method, problem, ball, **shared), data)
-        play(partial(fastfw.RegularizedOFW, problem, ball, rounds=6, **shared), data)
-        if threads == 1:
-            problem.loss(ball.start(), data)
-            problem.gradient(ball.start(), data)
-        else:
-            play(partial(fastfw.MORGFW, problem, ball, rounds=6, sub_batch_size=2, **shared), data)
-
-    def learn_in_steps(data: Any) -> None:
-        learner = fastfw.MORGFW(problem, ball, rounds=2, sub_batch_size=2, engine="steps")
-        learner.observe(data)
-        play = fastfw.FTPL().on(ball, rounds=2, dtype=data.dtype)
-        play.observe(np.asarray(play.play()))
-
-    def train_network(data: Any) -> None:
-        network = fastfw.OneHiddenLayer(n_features=5, n_hidden=2, n_classes=3)
-        M = network.l1_balls(ties="random")
-        stream = fastfw.iid_stream(data, batch_size=4, rounds=3, seed=0)
-        for method in (fastfw.ORGFW, fastfw.RegularizedOFW, fastfw.OFW, fastfw.OAW):
-            learner: Any = method(network, M)
-            learner.run(stream)
-            learner.observe((data.X, data.y))
-            learner._engine.arrays()
-        network.loss(M.start(), data)
-
-    def learn_offline(data: Any) -> None:
-        network = fastfw.OneHiddenLayer(n_features=5, n_hidden=2, n_classes=3)
+    def fit(data: Any) -> None:
         for method in (fastfw.SVRF, fastfw.SpiderFW):
-            method(problem, ball).fit(data, iterations=3)
-            method(network, network.l1_balls()).fit(data, iterations=3)
+            for problem, M in problems.values():
+                method(problem, M).fit(data, iterations=3)
 
-    def move(dtype: str) -> None:
+    def answer(dtype: str) -> None:
         from fastfw.kernels import function
 
         fastfw.FlowPolytope([(0, 1)], 0, 1).lmo([1.0])
+        leader = fastfw.FTPL().on(ball, rounds=2, dtype=dtype)
+        leader.observe(np.asarray(leader.play()))
         moves: tuple[Any, ...] = (function.l1_move, function.simplex_move)
         for own in moves:
             own(np.ones((1, 2), dtype), 1.0, 0.5, np.ones((1, 2), dtype))
 
     def work(dtype: str) -> dict[str, Callable[[], None]]:
-        dense = fastfw.Dataset(X.astype(dtype), y)
-        # Whole batches that are mostly zeros go another way than dense ones.
-        zeros = fastfw.Dataset((X * (X > 0.8)).astype(dtype), y)
-        rows = fastfw.Dataset(sparse.csr_array(zeros.X), y)
-        codes = fastfw.Dataset((255 * X).astype(np.uint8), y, scale=1 / 255).astype(dtype)
-        todo: dict[str, Callable[[], None]] = {"comparator": partial(find_best, dense)}
-        for method in METHODS:
-            todo[method.label] = partial(learn, dense, method)
-            if method.meta:
-                for kind, data in (("dense", dense), ("mostly zeros", zeros)):
-                    todo[f"{method.label}, whole batches, {kind}"] = partial(
-                        learn, data, method, sub_batch_size=None
-                    )
-        todo["bytes"] = partial(learn_from, codes, dtype)
-        todo["sparse rows"] = partial(learn_from, rows, dtype)
-        todo["threads"] = partial(learn_from, dense, dtype, 2)
-        todo["threads, bytes"] = partial(learn_from, codes, dtype, 2)
-        todo["sets"] = partial(move, dtype)
-        todo["steps engine"] = partial(learn_in_steps, dense)
-        todo["network"] = partial(train_network, dense)
-        todo["offline methods"] = partial(learn_offline, dense)
+        few = (X * (X > 0.8)).astype(dtype)  # whole batches of such rows go another way
+        data: dict[str, Any] = {
+            "dense": fastfw.Dataset(X.astype(dtype), y),
+            "mostly zeros": fastfw.Dataset(few, y),
+            "sparse rows": fastfw.Dataset(sparse.csr_array(few), y),
+            "bytes": fastfw.Dataset((255 * X).astype(np.uint8), y, scale=1 / 255).astype(dtype),
+        }
+        todo: dict[str, Callable[[], None]] = {"comparator": partial(evaluate, data)}
+        for name, (kind, learners, features, options) in table.items():
+            todo[name] = partial(play, kind, learners, data[features], options)
+        todo["offline methods"] = partial(fit, data["dense"])
+        todo["sets"] = partial(answer, dtype)
         return todo
 
     return {dtype: work(dtype) for dtype in DTYPES}
@@ -182,15 +166,7 @@ class _Shared:
 
 
 def one_at_a_time(dispatchers: dict[str, Any], folder: Path) -> None:
-    """Let this process share the compiling of these kernels with others that name the same folder.
-
-    Parameters
-    ----------
-    dispatchers : dict of str to compiled function
-        By name; their caches are replaced.
-    folder : Path
-        For the files that are locked.
-    """
+    """Share the compiling of kernels with other processes, by locks on files in one folder."""
     for name, dispatcher in dispatchers.items():
         dispatcher._cache = _Shared(dispatcher._cache, name, folder)
 
@@ -207,29 +183,16 @@ def _work(connection: Connection, folder: Path) -> None:
             connection.send(asked)
 
 
-# --- the door ---------------------------------------------------------------------------------
+# --- processes --------------------------------------------------------------------------------
 
 
 def warm_up(progress: Progress | None = None, jobs: int | None = None) -> int:
-    """Compile every kernel for float64 and float32, so that later runs find them in the cache.
+    """Compile every kernel for float64 and float32, so that later runs find them; steps made.
 
-    Parameters
-    ----------
-    progress : callable, optional
-        Called as ``progress(done, total, what)`` before each step and once at the end.
-    jobs : int, optional
-        How many processes compile; by default one for each core that this process may use. With 1
-        everything is compiled in this process, and so is what another left undone.
-
-    Returns
-    -------
-    int
-        How many steps were made.
-
-    Notes
-    -----
-    Processes begin with different dtypes, which have next to no variant in common. A variant
-    that two of them come to is compiled by the first, and read from the cache by the second.
+    By default a process for each core that this one may use. They begin with different dtypes,
+    which have next to no variant in common; what two of them come to is compiled by the first, and
+    read from the cache by the second. With one job everything is compiled here, and so is what
+    another process left undone.
     """
     todo = [(dtype, name) for dtype, own in steps().items() for name in own]
     total = len(todo)
