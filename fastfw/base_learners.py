@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, float_dtype, positive_float, positive_int, require, sealed
 from fastfw._checks import seed as checked_seed
-from fastfw._interrupts import Whole
+from fastfw.learners._guard import Guard
 from fastfw.learners._starts import given_or_usual
 from fastfw.schedules import PowerSchedule
 from fastfw.sets._answers import diameter_of, projected, vertex_for
@@ -151,6 +151,7 @@ class LinearLearner:
         self._memory = memory
         self._turn = turn
         self._played: FloatArray | None = None
+        self._guard = Guard()
 
     @property
     def method(self) -> BaseLearner:
@@ -169,11 +170,12 @@ class LinearLearner:
 
     def play(self) -> FloatArray:
         """Return this round's point, a read-only array of the set's shape."""
-        if self._played is None:
-            played = self._method.answer(self._set, self._memory, self._turn)
-            # A copy: a method of the user's own may keep the array that it gave.
-            self._played = sealed(np.array(played, self._memory.dtype))
-        return self._played
+        with self._guard.state:
+            if self._played is None:
+                played = self._method.answer(self._set, self._memory, self._turn)
+                # A copy: a method of the user's own may keep the array that it gave.
+                self._played = sealed(np.array(played, self._memory.dtype))
+            return self._played
 
     def observe(self, direction: npt.ArrayLike) -> None:
         """Receive the linear loss ⟨direction, ·⟩ of this round.
@@ -191,6 +193,9 @@ class LinearLearner:
             If the memory would not be finite. In every case the learner is as before. Ctrl-C comes
             before the change or after it.
         """
+        self._guard.alone(self._observe, direction)
+
+    def _observe(self, direction: npt.ArrayLike) -> None:
         given = np.asarray(direction)
         if given.dtype.kind not in "fiub":
             raise TypeError(f"direction must hold real numbers, but its dtype is {given.dtype}")
@@ -207,10 +212,13 @@ class LinearLearner:
             raise FloatingPointError(
                 f"round {self.t}: the sum of the directions overflowed; rescale them"
             )
-        with Whole():
-            self._memory = memory
-            self._turn = self._turn._replace(t=self._turn.t + 1)
-            self._played = None
+        turn = self._turn._replace(t=self._turn.t + 1)
+        with self._guard.state:  # at one stroke
+            self._memory, self._turn, self._played = memory, turn, None
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._guard.state:
+            return {**vars(self), "_guard": Guard()}
 
     def __repr__(self) -> str:
         return f"<LinearLearner in round {self.t}: {self._method!r} over {self._set!r}>"

@@ -1,9 +1,11 @@
 """Independent learners at once, in threads and after a fork: the same bits as alone."""
 
+import copy
 import os
 import pickle
 import sys
 import threading
+from functools import partial
 from queue import SimpleQueue
 
 import numpy as np
@@ -15,7 +17,7 @@ from fastfw._threads import call_helpers
 from fastfw.kernels._jit import kernel
 from fastfw.kernels._shared import NOT_YET, OVER, claim, next_open, peek, publish, rest
 from fastfw.learners._threaded import in_team
-from learner_cases import ENGINES, METHODS, make, make_data, make_stream
+from learner_cases import ENGINES, METHODS, make, make_data, make_stream, problem_and_ball
 from sizes import sized
 
 THREADS = 4
@@ -65,6 +67,122 @@ def test_learners_in_threads():
     alone = [work(*job) for job in jobs()]
     together = in_threads([lambda job=job: work(*job) for job in jobs()])
     assert together == alone
+
+
+def everybody():
+    """All learners, each with both engines, as functions that make them."""
+    problem, ball = problem_and_ball()
+    meta = {"rounds": 60, "inner_steps": 4}
+    online = (fw.ORGFW, fw.OSFW, fw.RegularizedOFW, fw.OFW, fw.OAW)
+    cases = [(method, {}) for method in online]
+    cases += [(fw.MORGFW, {**meta, "sub_batch_size": 2}), (fw.MORGFW, meta)]
+    cases += [(fw.MetaFrankWolfe, meta)]
+    for method, options in cases:
+        for engine in ENGINES:
+            for threads in (1, 2) if engine == "fused" else (1,):
+                name = f"{method.__name__}-{options.get('sub_batch_size')}-{engine}-{threads}"
+                make = partial(method, problem, ball, engine=engine, threads=threads, **options)
+                yield pytest.param(make, id=name)
+
+
+@pytest.mark.parametrize("make", [*everybody()])
+def test_one_learner_in_several_threads(make, tmp_path):
+    """Rounds are played one after the other; whoever looks sees whole rounds."""
+    rounds = sized(40, 12)
+    batches = [(batch.X, batch.y) for batch in make_stream(rounds=rounds)]
+    one_by_one = make()
+    decisions = {1: one_by_one.play().tobytes()}
+    for batch in [batches[0]] * rounds:
+        one_by_one.observe(batch)
+        decisions[one_by_one.t] = one_by_one.play().tobytes()
+    learner, seen, over = make(), [], threading.Event()
+
+    def play(batches):
+        return [learner.observe(batch).t for batch in batches]
+
+    def look(path):
+        while not over.is_set():
+            learner.save(path)
+            for other in (
+                learner, type(learner).load(path), copy.copy(learner), copy.deepcopy(learner),
+                pickle.loads(pickle.dumps(learner)),
+            ):  # fmt: skip
+                seen.append((other.t if other is not learner else None, other.play().tobytes()))
+
+    looking = threading.Thread(target=look, args=(tmp_path / "learner.npz",))
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        looking.start()
+        # the same batch, so that it does not matter whose turn it is
+        numbers = in_threads([partial(play, [batches[0]] * (rounds // 2))] * 2)
+    finally:
+        sys.setswitchinterval(interval)
+        over.set()
+        looking.join()
+    assert sorted(numbers[0] + numbers[1]) == list(range(1, rounds + 1))
+    assert learner.play().tobytes() == decisions[rounds + 1]
+    assert seen
+    for t, decision in seen:
+        assert decision in decisions.values() if t is None else decision == decisions[t]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_learner_that_is_called_back(engine):
+    """It may be looked at, not played on."""
+    X, y = make_data()
+    calls = []
+
+    def step(t):
+        if calls:
+            assert learner.t <= t
+            assert learner.set.contains(learner.play())
+            calls[0]()
+        return 0.5
+
+    learner = make(METHODS["ORGFW"], engine, step=step)
+    other = learner.observe((X, y)).t
+    before = learner.t, learner.play().tobytes(), learner.average.tobytes()
+    for call in (lambda: learner.observe((X, y)), lambda: learner.run([(X, y)])):
+        calls[:] = [call]
+        for play in (lambda: learner.observe((X, y)), lambda: learner.run([(X, y)] * 2)):
+            with pytest.raises(RuntimeError, match="may look at it, but not play on"):
+                play()
+            assert before == (learner.t, learner.play().tobytes(), learner.average.tobytes())
+    calls.clear()
+    with pytest.raises(RuntimeError, match="may look at it"):
+        learner.run([(X, y)], progress=lambda k: learner.observe((X, y)))
+    assert before[0] == learner.t == other + 1
+    assert learner.run([(X, y)], progress=lambda k: copy.copy(learner).observe((X, y))).losses.size
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_locks_are_free_after_a_fork():
+    learner = make(METHODS["ORGFW"])
+    held, over = threading.Event(), threading.Event()
+
+    def hold():
+        with learner._guard.turn, learner._guard.state:
+            held.set()
+            over.wait()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(write, bytes([learner.observe(make_data()).t]))
+        finally:
+            os._exit(0)
+    over.set()
+    holder.join()
+    os.close(write)
+    assert os.read(read, 1) == b"\x01"
+    os.close(read)
+    os.waitpid(child, 0)
 
 
 def test_learners_that_share_their_data():

@@ -29,6 +29,7 @@ from fastfw._threads import number_of_threads
 from fastfw.custom import what_is_not_finite
 from fastfw.learners import _files
 from fastfw.learners._engines import Engine, FusedMomentum, StepsEngine
+from fastfw.learners._guard import Guard
 from fastfw.learners._results import Round, RunResult
 from fastfw.learners._starts import first_point
 from fastfw.learners._streaming import checked_rounds, play_stream, require_stream
@@ -43,7 +44,13 @@ Self = TypeVar("Self", bound="OnlineLearner")
 
 
 class OnlineLearner(ABC):
-    """Base of the online learners; see `ORGFW` for the parameters they share."""
+    """Base of the online learners; see `ORGFW` for the parameters they share.
+
+    A learner may be used from several threads. `observe` and `run` wait for one another, so that
+    each round is played once; `play`, `average`, `save`, copies and pickles see whole rounds, also
+    those of a `run` that goes on elsewhere. What a learner calls in the middle of a round
+    (schedules, losses, oracles, `progress`) may look at it, but not play on: a RuntimeError.
+    """
 
     #: Names of the schedules, in the order of the constructor.
     _schedule_names: ClassVar[tuple[str, ...]] = ("step",)
@@ -91,6 +98,7 @@ class OnlineLearner(ABC):
         self._dtype = None if dtype is None else float_dtype(dtype)
         self._threads = number_of_threads(threads)
         self._t = 1
+        self._guard = Guard()
         self._engine: Engine | None = None
         self._played: FloatArray | None = None
 
@@ -169,17 +177,19 @@ class OnlineLearner(ABC):
 
         The array is the caller's to keep: later rounds do not change it. O(C d) once a round.
         """
-        if self._played is None:
-            engine = self._open(self.dtype) if self._engine is None else self._engine
-            self._played = sealed(engine.decision())
-        return self._played
+        with self._guard.state:
+            if self._played is None:
+                engine = self._open(self.dtype) if self._engine is None else self._engine
+                self._played = sealed(engine.decision())
+            return self._played
 
     @property
     def average(self) -> FloatArray:
         """Mean of the decisions x_1, ..., x_{t-1} played so far (Corollary 1); x_1 before any."""
-        if self._engine is None or self._t == 1:
-            return self.play()
-        return sealed(self._engine.total() / self.dtype.type(self._t - 1))
+        with self._guard.state:
+            if self._engine is None or self._t == 1:
+                return self.play()
+            return sealed(self._engine.total() / self.dtype.type(self._t - 1))
 
     def observe(self, batch: Any) -> Round:
         """Suffer the loss of this round's decision on a batch, then update.
@@ -201,7 +211,12 @@ class OnlineLearner(ABC):
         FloatingPointError
             If the loss or the gradient is not finite; the message names the round.
             In every case the learner is exactly as before. Ctrl-C waits for the end of the round.
+        RuntimeError
+            If it is called by what the learner itself calls in the middle of a round.
         """
+        return self._guard.alone(self._observe, batch)
+
+    def _observe(self, batch: Any) -> Round:
         t = self._t
         dtype = self._resolve(batch)
         if self._fused and (self._fuses_sparse or not _has_sparse_features(batch)):
@@ -215,9 +230,9 @@ class OnlineLearner(ABC):
         engine = self._steps(dtype)
         converted = self._converted(batch, dtype)
         with Whole():
-            loss = engine.observe(t, converted)
-            self._commit(engine, dtype, 1)
-            self._fused = False
+            loss, after = engine.observe(t, converted)
+            with self._guard.state:
+                self._commit(after, dtype, 1)
         return Round(t, loss)
 
     def run(
@@ -256,6 +271,14 @@ class OnlineLearner(ABC):
                 "progress must be a function of the number of rounds done, but it is "
                 f"{shown(progress)}"
             )
+        return self._guard.alone(self._run, stream, checkpoints, progress)
+
+    def _run(
+        self,
+        stream: Iterable[Any],
+        checkpoints: Iterable[Any],
+        progress: Callable[[int], object] | None,
+    ) -> RunResult:
         keep = checked_rounds(checkpoints, self._t)
         saved = (self._t, self._dtype, self._engine, self._played, self._fused)
         if self._engine is not None:
@@ -279,7 +302,8 @@ class OnlineLearner(ABC):
         OSError
             If the file cannot be written.
         """
-        _files.save(self, path)
+        with self._guard.state:
+            _files.save(self, path)
 
     @classmethod
     def load(
@@ -313,15 +337,24 @@ class OnlineLearner(ABC):
     def __copy__(self: Self) -> Self:
         """Return an independent learner in the same state; problem and set are shared."""
         other = type(self).__new__(type(self))
-        other.__dict__.update(self.__dict__)
+        with self._guard.state:
+            other.__dict__.update(self.__dict__)
+            if self._engine is not None:
+                other._engine = self._engine.copy()
+        other._guard = Guard()
         other._schedules = dict(self._schedules)
-        if self._engine is not None:
-            other._engine = self._engine.copy()
+        if other._engine is not None:
             # Engines call methods of their learner, which must be those of the new one.
             for name, value in vars(other._engine).items():
                 if value is self or isinstance(value, MethodType | partial):
                     setattr(other._engine, name, copy.deepcopy(value, {id(self): other}))
         return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state of a whole round, for pickling, that no later round changes."""
+        with self._guard.state:
+            engine = None if self._engine is None else self._engine.copy()
+            return {**vars(self), "_engine": engine, "_guard": Guard()}
 
     def __repr__(self) -> str:
         return (
@@ -411,7 +444,9 @@ class OnlineLearner(ABC):
         return self._engine
 
     def _commit(self, engine: Engine, dtype: np.dtype[Any], rounds: int) -> None:
-        self._engine, self._dtype, self._played = engine, dtype, None
+        fused = not isinstance(engine, StepsEngine)
+        # at one stroke: exceptions from outside come where something is called
+        self._engine, self._dtype, self._played, self._fused = engine, dtype, None, fused
         self._t += rounds
 
     def _advance(
@@ -421,9 +456,10 @@ class OnlineLearner(ABC):
         engine = self._open(dtype) if self._engine is None else self._engine
         if isinstance(engine, FusedMomentum):
             engine = engine.suited(rows)
-        done, losses = engine.rounds(self._t, rows, starts)
-        if done:
-            self._commit(engine, dtype, done)
+        with self._guard.state:
+            done, losses = engine.rounds(self._t, rows, starts)
+            if done:
+                self._commit(engine, dtype, done)
         if done < losses.size:
             self._problem.rows(batch, dtype)  # names NaN or infinity in the features
             wider = ", or use dtype=float64" if dtype == np.float32 else ""

@@ -57,8 +57,8 @@ class StepsEngine:
         self.state = state
         self._total: FloatArray = np.zeros_like(state["x"])
 
-    def observe(self, t: int, batch: Any) -> float:
-        """Play a round; the state changes only if all of it went well."""
+    def observe(self, t: int, batch: Any) -> tuple[float, StepsEngine]:
+        """Play a round: the loss, and the engine after it; this one does not change."""
         given = dict(self.state)  # the step may put "warm" into it
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is found and refused
             loss, changes = self._step(t, batch, given)
@@ -67,9 +67,10 @@ class StepsEngine:
             raise FloatingPointError(f"round {t}: {what_is_not_finite(self._problem, loss)}")
         x = np.array(changes["x"], self._total.dtype)
         x.flags.writeable = False
-        self._total += self.state["x"]
-        self.state = {**given, **changes, "x": x}
-        return loss
+        other = copy.copy(self)
+        other._total = self._total + self.state["x"]
+        other.state = {**given, **changes, "x": x}
+        return loss, other
 
     def rounds(
         self, t: int, rows: Rows, starts: npt.NDArray[np.intp]
@@ -85,10 +86,7 @@ class StepsEngine:
         self._total = arrays["total"]
 
     def copy(self) -> StepsEngine:
-        other = copy.copy(self)
-        other.state = dict(self.state)
-        other._total = self._total.copy()
-        return other
+        return copy.copy(self)
 
     def decision(self) -> FloatArray:
         x: FloatArray = self.state["x"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from os import PathLike
 from typing import Any, NamedTuple, NoReturn, TypeVar
@@ -17,6 +17,7 @@ from fastfw._checks import seed as checked_seed
 from fastfw.base_learners import seed_bits
 from fastfw.custom import what_is_not_finite
 from fastfw.learners import _files
+from fastfw.learners._guard import Guard
 from fastfw.learners._momentum import can_fuse
 from fastfw.learners._offline_steps import OfflineSteps
 from fastfw.learners._results import FitResult
@@ -87,6 +88,7 @@ class OfflineLearner(ABC):
         self._decision = self._average = self._start
         self._t, self._n = 1, 0
         self._engine: Any = None
+        self._guard = Guard()
 
     @abstractmethod
     def _make_fused(self, start: FloatArray) -> Any:
@@ -152,7 +154,8 @@ class OfflineLearner(ABC):
 
         As `ORGFW.save`; the data are not in the file.
         """
-        _files.save(self, path)
+        with self._guard.state:
+            _files.save(self, path)
 
     @classmethod
     def load(
@@ -202,9 +205,11 @@ class OfflineLearner(ABC):
 
     def _commit(self, engine: Any, N: int, n: int) -> None:
         """Make the outcome of N iterations on n samples the learner's own."""
-        self._engine, self._t, self._n = engine, N + 1, n
-        self._decision = sealed(engine.decision())
-        self._average = sealed(engine.total() / self._decision.dtype.type(N))
+        decision = sealed(engine.decision())
+        average = sealed(engine.total() / decision.dtype.type(N))
+        with self._guard.state:
+            self._engine, self._t, self._n = engine, N + 1, n
+            self._decision, self._average = decision, average
 
     def _iteration(self, t: int, n: int, N: int) -> Iteration:
         """Say what iteration t does, for n samples and N iterations."""
@@ -260,6 +265,17 @@ class OfflineLearner(ABC):
         FloatingPointError
             If a loss or an estimate is not finite. In every case the learner is as before.
         """
+        return self._guard.alone(self._fit, X, y, iterations, checkpoints, resume, progress)
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        iterations: int,
+        checkpoints: Iterable[Any],
+        resume: bool,
+        progress: Callable[[int], object] | None,
+    ) -> FitResult:
         N = positive_int(iterations, "iterations")
         resume = resume and self._engine is not None
         first = self._t if resume else 1
@@ -345,6 +361,11 @@ class OfflineLearner(ABC):
         if not isinstance(engine, OfflineSteps):
             given = Rows(data.X, data.y, rows)
         return engine.iterations(t, given, starts, whole, np.array([i.eta for i in plan]))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state between two fits, for copies and pickles."""
+        with self._guard.state:
+            return {**vars(self), "_guard": Guard()}
 
     def _data(
         self, X: Any, y: Any, wanted: np.dtype[Any] | None

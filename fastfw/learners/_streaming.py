@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -93,7 +94,7 @@ def _each(
         def play(batch: Any = batch) -> npt.NDArray[np.float64]:
             t = learner._t
             try:
-                return np.array([learner.observe(batch).loss])
+                return np.array([learner._observe(batch).loss])
             except (TypeError, ValueError) as error:
                 if f"in round {t} " in f"{error} ":
                     raise
@@ -119,8 +120,10 @@ def _indexed(
         B = block.shape[1]
         first = 0
         while first < len(block):
-            ahead = [t - learner._t for t in keep if t > learner._t]
-            stop = min([len(block), *(first + n for n in ahead)])
+            stop = len(block)
+            ahead = bisect_right(keep, learner._t)
+            if ahead < len(keep):
+                stop = min(stop, first + keep[ahead] - learner._t)
             part = block[first:stop]
             rows = Rows(whole.X, whole.y, part.reshape(-1))
             starts = np.arange(0, part.size + 1, B, dtype=np.intp)
