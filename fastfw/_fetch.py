@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import struct
-import sys
 import tempfile
 from http.client import HTTPException
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import platformdirs
 
 from fastfw._files import atomic_write
 from fastfw._messages import shown
@@ -27,15 +27,14 @@ _TEST_ROWS = 10_000
 _OPENML = {"mnist": (554, 60_000, 28 * 28), "cifar10": (40_927, 50_000, 3 * 32 * 32)}
 
 
-def cache_folder() -> Path:
-    """Return the folder for fetched data, ``fastfw`` in the user's folder for caches."""
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
-        base = "~/Library/Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "fastfw"
+def cache_folder() -> Path | None:
+    """Return the folder for fetched data in the user's for caches; None for a user without one."""
+    try:
+        folder = platformdirs.user_cache_path("fastfw", appauthor=False, opinion=False)
+    except RuntimeError:
+        return None
+    # "~" stays as it is where nobody knows whose home it is
+    return folder if folder.is_absolute() else None
 
 
 def fetch(name: str, base: Path) -> None:

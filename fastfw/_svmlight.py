@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import math
 import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +78,9 @@ def read_svmlight(
     test = path.with_name(f"{path.name[: len(_bare(path.name))]}.t{packed}")
     files = [path, *([test] if test.is_file() else [])]
     try:
-        parts = load_svmlight_files([str(file) for file in files], dtype=dtype)
+        with ExitStack() as stack:
+            opened = [stack.enter_context(_opened(file)) for file in files]
+            parts = load_svmlight_files(opened, dtype=dtype)
     # Damage surfaces as several kinds of exception from the reader and from the unpackers.
     except Exception as error:
         for file in files:
@@ -120,13 +124,25 @@ def widest_line(path: Path, X: Any) -> str:
     return f" (the last column is in{_line_of(path, row).removeprefix(',')})"
 
 
+def _opened(path: Path) -> Any:
+    """Open a file for reading, unpacked, behind the mark that some editors begin a text with."""
+    packed: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix.lower(), open)
+    file = packed(path, "rb")
+    try:
+        if file.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
+            file.seek(0)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
 # Where a fault is: only looked for when there is one
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:
     """Yield the number of each line that holds a row, and its parts."""
-    opened: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix.lower(), open)
-    with opened(path, "rb") as file:
+    with _opened(path) as file:
         for number, line in enumerate(file, start=1):
             parts = line.partition(b"#")[0].split()
             if parts:

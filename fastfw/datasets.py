@@ -145,15 +145,21 @@ def load(
         except FileNotFoundError:
             if not fetch or name not in _fetch.FETCHED:
                 raise
-        base = Path(root or os.environ.get(_ENVIRONMENT) or _fetch.cache_folder()).expanduser()
+        given = root or os.environ.get(_ENVIRONMENT) or _fetch.cache_folder()
+        if given is None:
+            raise FileNotFoundError(
+                f"data set {name!r}: this user has no folder to fetch it to; name one with root= "
+                f"or the environment variable {_ENVIRONMENT}"
+            )
+        base = _expanded(given)
         _fetch.fetch(name, base)
         return _LOADERS[name](name, base, wanted)
     if wanted == np.uint8 and (_svmlight.is_svmlight(name) or name.lower().endswith(".npz")):
         raise ValueError(f"dtype must be float64 or float32 for a file, but it is uint8: {name}")
     if _svmlight.is_svmlight(name):
-        return _load_svmlight(Path(name).expanduser(), wanted)
+        return _load_svmlight(_expanded(name), wanted)
     if name.lower().endswith(".npz") or isinstance(name_or_path, os.PathLike):
-        train, test = _npz.read_split(Path(name).expanduser(), wanted)
+        train, test = _npz.read_split(_expanded(name), wanted)
         return Split(*train, *(test or _no_rows(train[0].shape[1], wanted)))
     close = difflib.get_close_matches(name.lower(), NAMES, n=1)
     suggestion = f"; did you mean {close[0]!r}?" if close else "."
@@ -343,8 +349,10 @@ def _find(
     gzipped = " (or the same with .gz)" if ".gz" in endings else ""
     given = root if root is not None else os.environ.get(_ENVIRONMENT) or None
     where = "root" if root is not None else f"the environment variable {_ENVIRONMENT}"
-    if given is None and (cache := _fetch.cache_folder()).is_dir():
-        given, where = cache, "the folder of what was fetched"
+    if given is None and (cache := _fetch.cache_folder()) is not None:
+        names = [file + ending for file in files for ending in endings]
+        if any((cache / folder / file).is_file() for folder in folders for file in names):
+            given, where = cache, "the folder of what was fetched"  # compiled kernels are there too
     fetch = ", or give fetch=True where there is a network" if name in _fetch.FETCHED else ""
     if given is None:
         raise FileNotFoundError(
@@ -352,7 +360,7 @@ def _find(
             f"into a folder FOLDER/{folders[0]} and give root=FOLDER or set the environment "
             f"variable {_ENVIRONMENT}=FOLDER{fetch}"
         )
-    base = Path(given).expanduser()
+    base = _expanded(given)
     if not base.is_dir():
         raise FileNotFoundError(
             f"data set {name!r}: {base}, given by {where}, is not a folder; put "
@@ -385,6 +393,11 @@ def _find(
 
 
 # Shared
+
+
+def _expanded(path: str | os.PathLike[str]) -> Path:
+    """Return a path with a leading ~ expanded, where anybody knows whose home it is."""
+    return Path(os.path.expanduser(path))
 
 
 def _no_rows(n_features: int, dtype: np.dtype[Any]) -> tuple[FloatArray, IndexArray]:

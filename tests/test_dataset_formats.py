@@ -26,12 +26,13 @@ from fastfw.experiments import compare
 SVM = "+1 1:0.5 3:2\n-1 2:1.5\n+1 3:-1 # a comment\n"
 
 
-@pytest.mark.parametrize("ending", ["svm", "svmlight", "libsvm", "svm.gz"])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_svmlight_files_are_read(tmp_path, ending, dtype):
+@pytest.mark.parametrize("ending", ["svm", "svmlight", "libsvm", "svm.gz", "svm.bz2"])
+@pytest.mark.parametrize(("dtype", "mark"), [(np.float64, b""), (np.float32, b"\xef\xbb\xbf")])
+def test_svmlight_files_are_read(tmp_path, ending, dtype, mark):
     path = tmp_path / f"a.{ending}"
-    content = SVM.encode()
-    path.write_bytes(gzip.compress(content) if ending.endswith("gz") else content)
+    content = mark + SVM.encode()
+    pack = {"gz": gzip.compress, "bz2": bz2.compress}.get(ending.split(".")[-1], bytes)
+    path.write_bytes(pack(content))
     X, y, X_test, y_test = datasets.load(str(path), dtype=dtype)
     assert X.dtype == dtype
     assert X.tolist() == [[0.5, 0, 2], [0, 1.5, 0], [0, 0, -1]]
@@ -345,16 +346,30 @@ def test_only_mnist_and_cifar10_are_fetched(tmp_path, openml):
     assert not openml
 
 
-@pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
-def test_the_folder_for_caches_belongs_to_the_user(monkeypatch, tmp_path, platform):
-    monkeypatch.setattr(sys, "platform", platform)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+def test_the_folder_for_caches_belongs_to_the_user(monkeypatch, tmp_path):
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
     folder = _fetch.cache_folder()
     assert folder.name == "fastfw"
     assert tmp_path in folder.parents
+
+
+@pytest.mark.skipif(os.name == "nt", reason="users without a home are those of POSIX")
+def test_users_without_a_home_are_told_what_to_do(monkeypatch):
+    for name in ("HOME", "XDG_CACHE_HOME", "FASTFW_DATA"):
+        monkeypatch.delenv(name, raising=False)
+    pwd = pytest.importorskip("pwd")
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: {}[uid])
+    for given, message in (
+        ({}, "not part of the package: .*root=FOLDER"),
+        ({"fetch": True}, "no folder to fetch it to; name one with root="),
+        ({"root": "~/data"}, "~/data, given by root, is not a folder"),
+    ):
+        with pytest.raises(FileNotFoundError, match=message):
+            datasets.load("mnist", **given)
+    for path in ("~/a.npz", "~/a.svm"):
+        with pytest.raises(FileNotFoundError, match=f"{path}: there is no such file"):
+            datasets.load(path)
 
 
 def test_dense_arrays_larger_than_the_memory_are_refused(tmp_path):
