@@ -90,6 +90,12 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
             for problem, M in problems.values():
                 method(problem, M).fit(data, iterations=3)
 
+    def remember(data: Any) -> None:
+        """Play with a past that is long enough for threads to share it."""
+        many = fastfw.Dataset(np.tile(data.X, (44, 1)), np.tile(y, 44))
+        stream = fastfw.epoch_stream(many, batch_size=len(many), epochs=2)
+        fastfw.OFW(softmax, ball, threads=2).run(stream)
+
     def answer(dtype: str) -> None:
         from fastfw.kernels import function
 
@@ -111,6 +117,7 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
         todo: dict[str, Callable[[], None]] = {"comparator": partial(evaluate, data)}
         for name, (kind, learners, features, options) in table.items():
             todo[name] = partial(play, kind, learners, data[features], options)
+        todo["threads, past"] = partial(remember, data["dense"])
         todo["offline methods"] = partial(fit, data["dense"])
         todo["sets"] = partial(answer, dtype)
         return todo
