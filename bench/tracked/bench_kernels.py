@@ -11,6 +11,7 @@ from fastfw._csr import csr_parts
 from fastfw._layout import padded
 from fastfw.kernels import (
     anchored,
+    bounds,
     counter,
     csr,
     ftpl,
@@ -265,7 +266,15 @@ class Csr(Batches):
         self.g = np.zeros_like(self.x)
         n_classes = self.sizes.n_classes
         self.index, self.value = np.zeros(n_classes, np.intp), np.zeros(n_classes)
+        self.edges = bounds.levels(self.sizes.d)
+        self.tree = np.zeros((self.edges[-1], n_classes), dtype)
+        bounds.forget(self.tree)
         work.warm(self, dtype)
+
+    def time_bounds(self, dtype):
+        indptr, indices, _ = self.parts
+        bounds.raise_bounds(indices, indptr, self.rows(), self.x, self.edges, self.tree)
+        bounds.first_largest(self.x, self.edges, self.tree, self.index)
 
     def time_loss_and_gradient(self, dtype):
         csr.loss_and_gradient(*self.parts, self.y, self.rows(), self.x, self.g)
@@ -279,11 +288,15 @@ class Csr(Batches):
         self.g[:] = 0.0
         loss = csr.loss_and_gradient(*self.parts, self.y, rows, self.x, self.g)
         wanted = reference.loss_and_gradient(x, B, self.y[rows], "sum")
+        largest = reference.lmo_parts(x, 1.0)[0]
+        self.time_bounds(dtype)
+        by_bounds = work.difference(self.index, largest, dtype)
         csr.lmo(self.x, self.sizes.radius, self.index, self.value)
         return max(
+            by_bounds,
             work.difference(loss, wanted[0], dtype),
             work.difference(self.g.T, wanted[1], dtype),
-            work.difference(self.index, reference.lmo_parts(x, 1.0)[0], dtype),
+            work.difference(self.index, largest, dtype),
         )
 
 
