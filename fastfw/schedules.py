@@ -23,8 +23,8 @@ class PowerSchedule:
 
     def __post_init__(self) -> None:
         """Refuse constants that give no number in [0, 1]."""
-        positive_float(self.c, "c")
-        non_negative_float(self.e, "e")
+        object.__setattr__(self, "c", positive_float(self.c, "c"))
+        object.__setattr__(self, "e", non_negative_float(self.e, "e"))
 
     def __call__(self, t: int) -> float:
         """Value in round t = 1, 2, ..."""
@@ -85,7 +85,7 @@ def power_schedule(c: float, e: float) -> PowerSchedule:
     >>> [schedule(t) for t in (1, 2, 3)]
     [0.5, 0.3333333333333333, 0.25]
     """
-    return PowerSchedule(positive_float(c, "c"), non_negative_float(e, "e"))
+    return PowerSchedule(c, e)
 
 
 def as_schedule(value: object, name: str) -> Schedule:
@@ -106,6 +106,14 @@ def value_at(schedule: Schedule, t: int, name: str) -> float:
     if type(schedule) in (PowerSchedule, RootSchedule, ConstantSchedule):
         return schedule(t)
     return fraction(schedule(t), f"{name} in round {t}")
+
+
+class Schedules(dict[str, Schedule]):
+    """The schedules of a learner by name; what engines are handed in place of the learner."""
+
+    def at(self, name: str, t: int) -> float:
+        """Value of one of them in round t, checked."""
+        return value_at(self[name], t, name)
 
 
 def to_json(schedule: Schedule) -> dict[str, Any] | None:

@@ -65,7 +65,7 @@ def reference_run(fresh_learner, batches):
     if own.rounds is None:
 
         def inner(n):
-            return own._inner or own._theory_inner_steps(n)
+            return own._plan.inner_steps or own._plan.theory(n)
 
         return ref.doubling(
             start, batches, inner, make, step, momentum, rows, reduction, directions

@@ -5,9 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from os import PathLike
-from types import MethodType
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -35,7 +33,7 @@ from fastfw.learners._starts import first_point
 from fastfw.learners._streaming import checked_rounds, play_stream, require_stream
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
-from fastfw.schedules import as_schedule, value_at
+from fastfw.schedules import Schedules, as_schedule
 from fastfw.streams import Batch, Dataset
 
 __all__ = ["OnlineLearner", "Round", "RunResult"]
@@ -91,7 +89,9 @@ class OnlineLearner(ABC):
             raise ValueError(f"engine must be 'fused' or 'steps', but it is {engine!r}")
         self._problem = problem
         self._set = set
-        self._schedules = {name: as_schedule(schedules[name], name) for name in schedules}
+        self._schedules = Schedules(
+            {name: as_schedule(schedules[name], name) for name in schedules}
+        )
         self._seed = checked_seed(seed)
         self._start = first_point(problem, set, start, init, self._seed)
         self._fused = engine == "fused" and self._can_fuse()
@@ -138,7 +138,7 @@ class OnlineLearner(ABC):
         return options
 
     def _schedule(self, name: str, t: int) -> float:
-        return value_at(self._schedules[name], t, name)
+        return self._schedules.at(name, t)
 
     # ------------------------------------------------------------------ what users call
 
@@ -230,7 +230,9 @@ class OnlineLearner(ABC):
         engine = self._steps(dtype)
         converted = self._converted(batch, dtype)
         with Whole():
-            loss, after = engine.observe(t, converted)
+            loss, after = engine.observe(self._round, t, converted)
+            if not np.isfinite(loss):
+                raise FloatingPointError(f"round {t}: {what_is_not_finite(self._problem, loss)}")
             with self._guard.state:
                 self._commit(after, dtype, 1)
         return Round(t, loss)
@@ -342,12 +344,14 @@ class OnlineLearner(ABC):
             if self._engine is not None:
                 other._engine = self._engine.copy()
         other._guard = Guard()
-        other._schedules = dict(self._schedules)
-        if other._engine is not None:
-            # Engines call methods of their learner, which must be those of the new one.
-            for name, value in vars(other._engine).items():
-                if value is self or isinstance(value, MethodType | partial):
-                    setattr(other._engine, name, copy.deepcopy(value, {id(self): other}))
+        return other
+
+    def __deepcopy__(self: Self, memo: dict[int, Any]) -> Self:
+        """Return an independent learner with problem, set and schedules of its own."""
+        other = memo[id(self)] = copy.copy(self)
+        for name, value in list(vars(other).items()):
+            if name not in ("_engine", "_guard"):
+                setattr(other, name, copy.deepcopy(value, memo))
         return other
 
     def __getstate__(self) -> dict[str, Any]:
@@ -435,7 +439,7 @@ class OnlineLearner(ABC):
         """Return the engine of oracle calls; it takes over where the first batch is sparse."""
         if self._engine is None:
             start = np.array(self._start, dtype=dtype, order="C")
-            return StepsEngine(self._round, self._first_state(start), self._problem)
+            return StepsEngine(self._first_state(start))
         if not isinstance(self._engine, StepsEngine):
             raise TypeError(
                 f"X is a sparse matrix, for which {type(self).__name__} has no compiled rounds, "

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray
 from fastfw._csr import is_sparse
 from fastfw._layout import padded, padded_zeros, unpadded
-from fastfw.custom import what_is_not_finite
 from fastfw.learners._threaded import shared_rounds
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.sets import RowL1Ball
@@ -47,24 +46,23 @@ class Engine(Protocol):
 class StepsEngine:
     """Rounds composed of oracle calls; the state is made anew in each of them."""
 
-    def __init__(
-        self,
-        step: Callable[[int, Any, dict[str, Any]], tuple[float, dict[str, Any]]],
-        state: dict[str, Any],
-        problem: Any = None,
-    ) -> None:
-        self._step, self._problem = step, problem
+    def __init__(self, state: dict[str, Any]) -> None:
         self.state = state
         self._total: FloatArray = np.zeros_like(state["x"])
 
-    def observe(self, t: int, batch: Any) -> tuple[float, StepsEngine]:
-        """Play a round: the loss, and the engine after it; this one does not change."""
-        given = dict(self.state)  # the step may put "warm" into it
+    def observe(
+        self,
+        play: Callable[[int, Any, dict[str, Any]], tuple[float, dict[str, Any]]],
+        t: int,
+        batch: Any,
+    ) -> tuple[float, StepsEngine]:
+        """Play a round of a method: the loss, and the engine after it; this one does not change."""
+        given = dict(self.state)  # the method may put "warm" into it
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is found and refused
-            loss, changes = self._step(t, batch, given)
+            loss, changes = play(t, batch, given)
         loss = float(loss)
         if not np.isfinite(loss):
-            raise FloatingPointError(f"round {t}: {what_is_not_finite(self._problem, loss)}")
+            return loss, self
         x = np.array(changes["x"], self._total.dtype)
         x.flags.writeable = False
         other = copy.copy(self)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,19 +14,12 @@ from fastfw._csr import is_sparse, sound_csr
 from fastfw.base_learners import FTPL, BaseLearner, Turn
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import Engine, on_row_l1_ball
+from fastfw.learners._meta_engine import FusedMeta, MetaPlan
 from fastfw.learners._oracles import slope
 from fastfw.sets import Vertex
 from fastfw.streams import Batch, Dataset
 
-__all__ = ["Epoch", "MetaLearner"]
-
-
-class Epoch(NamedTuple):
-    """Rounds first, ..., first + rounds - 1, played with the same K base learners."""
-
-    first: int
-    rounds: int
-    inner_steps: int
+__all__ = ["MetaLearner"]
 
 
 class MetaLearner(OnlineLearner):
@@ -53,17 +46,18 @@ class MetaLearner(OnlineLearner):
         dtype: npt.DTypeLike | None,
         threads: int | None,
     ) -> None:
-        self._horizon = None if rounds is None else positive_int(rounds, "rounds")
-        self._inner = None if inner_steps is None else positive_int(inner_steps, "inner_steps")
+        rounds, inner_steps, sub_batch_size = (
+            None if given is None else positive_int(given, name)
+            for given, name in (
+                (rounds, "rounds"), (inner_steps, "inner_steps"), (sub_batch_size, "sub_batch_size")
+            )
+        )  # fmt: skip
         self._base = FTPL() if base is None else base
         if not isinstance(self._base, BaseLearner):
             raise TypeError(
                 "base must be FTPL(...), OGD(...), RFTL(...) or a BaseLearner of your own, "
                 f"but it is a {type(base).__name__}"
             )
-        self._size = (
-            None if sub_batch_size is None else positive_int(sub_batch_size, "sub_batch_size")
-        )
         super().__init__(
             problem,
             set,
@@ -75,7 +69,10 @@ class MetaLearner(OnlineLearner):
             threads=threads,
         )
         self._base.check(set)
-        self._bits = base_learners.seed_bits(self._seed)
+        self._plan = MetaPlan(
+            rounds, inner_steps, self._theory_inner_steps, self._schedules, self._base,
+            base_learners.seed_bits(self._seed), sub_batch_size, self._recursive,
+        )  # fmt: skip
 
     @staticmethod
     @abstractmethod
@@ -87,12 +84,12 @@ class MetaLearner(OnlineLearner):
     @property
     def rounds(self) -> int | None:
         """The horizon T, None for the doubling trick."""
-        return self._horizon
+        return self._plan.rounds
 
     @property
     def inner_steps(self) -> int:
         """Number K of base learners and inner steps in the current round."""
-        return self._epoch(self._t).inner_steps
+        return self._plan.epoch(self._t).inner_steps
 
     @property
     def base(self) -> BaseLearner:
@@ -102,7 +99,7 @@ class MetaLearner(OnlineLearner):
     @property
     def sub_batch_size(self) -> int | None:
         """Rows per sub-batch, None for the whole batch."""
-        return self._size
+        return self._plan.sub_batch_size
 
     def sub_batch(self, t: int, k: int, batch_size: int) -> IndexArray:
         """Return the positions, within the batch of round t, of the sub-batch of inner step k.
@@ -115,37 +112,28 @@ class MetaLearner(OnlineLearner):
         ValueError
             If the learner takes whole batches.
         """
-        if self._size is None:
+        if self.sub_batch_size is None:
             raise ValueError("sub_batch_size is None: every inner step takes the whole batch")
         t, k = positive_int(t, "t"), positive_int(k, "k")
         batch_size = positive_int(batch_size, "batch_size")
         from fastfw.kernels import counter
 
-        picked = np.empty(self._size, np.intp)
-        counter.draw_rows(np.uint64(self._bits), t, k, batch_size, picked)
+        picked = np.empty(self.sub_batch_size, np.intp)
+        counter.draw_rows(np.uint64(self._plan.bits), t, k, batch_size, picked)
         return picked
 
     # ------------------------------------------------------------------ rounds from oracle calls
 
-    def _epoch(self, t: int) -> Epoch:
-        """Return the epoch of round t: all rounds, or those of the doubling trick."""
-        if self._horizon is None:
-            n = 1 << (t.bit_length() - 1)  # epochs begin with rounds 1, 2, 4, ...
-            first = n
-        else:
-            n, first = self._horizon, 1
-        return Epoch(first, n, self._theory_inner_steps(n) if self._inner is None else self._inner)
-
     def _turn(self, t: int, k: int) -> Turn:
-        epoch = self._epoch(t)
-        return Turn(t, epoch.first, epoch.rounds, k, self._bits)
+        epoch = self._plan.epoch(t)
+        return Turn(t, epoch.first, epoch.rounds, k, self._plan.bits)
 
     def _first_state(self, start: FloatArray) -> dict[str, Any]:
         return self._prepared(self._t, start, None)
 
     def _prepared(self, t: int, start: FloatArray, memory: FloatArray | None) -> dict[str, Any]:
         """Algorithm 2, lines 2-6 of round t: the inner points, the last of which is played."""
-        K = self._epoch(t).inner_steps
+        K = self._plan.epoch(t).inner_steps
         if memory is None:
             memory = np.stack([self._base.first(self.set, start)] * K)
         x = start
@@ -161,7 +149,7 @@ class MetaLearner(OnlineLearner):
     def _fed(self, t: int, state: dict[str, Any], directions: list[FloatArray]) -> dict[str, Any]:
         """Line 15, and lines 2-6 of the next round; a new epoch begins with new base learners."""
         memory = None
-        if self._epoch(t + 1) == self._epoch(t):
+        if self._plan.epoch(t + 1) == self._plan.epoch(t):
             pairs = enumerate(zip(state["memory"], directions, strict=True), start=1)
             memory = np.stack(
                 [
@@ -184,7 +172,9 @@ class MetaLearner(OnlineLearner):
         return gradient
 
     def _picked(self, t: int, k: int, batch: Any) -> IndexArray | None:
-        return None if self._size is None else self.sub_batch(t, k, _batch_size(batch))
+        if self.sub_batch_size is None:
+            return None
+        return self.sub_batch(t, k, _batch_size(batch))
 
     # ------------------------------------------------------------------ plumbing
 
@@ -192,32 +182,25 @@ class MetaLearner(OnlineLearner):
         return on_row_l1_ball(self.problem, self.set) and type(self._base) is FTPL
 
     def _make_fused(self, start: FloatArray) -> Engine:
-        from fastfw.learners._meta_engine import FusedMeta
-
-        return FusedMeta(self, start)
-
-    def _coefficients(self, inner_steps: int) -> tuple[FloatArray, FloatArray]:
-        """Step and momentum of all inner steps."""
-        K = range(1, inner_steps + 1)
-        eta = np.array([self._schedule("step", k) for k in K])
-        return eta, np.array([self._schedule("momentum", k) for k in K])
+        return FusedMeta(self.problem, self.set, start, self._plan, self.t, self.threads)
 
     def _evaluations(self, t: int, batch_size: int) -> int:
-        K = self._epoch(t).inner_steps
-        if self._size is None:
+        K = self._plan.epoch(t).inner_steps
+        if self.sub_batch_size is None:
             return K * batch_size
-        return K * self._size * (2 if self._recursive else 1)
+        return K * self.sub_batch_size * (2 if self._recursive else 1)
 
     def _lmo_calls(self, t: int) -> int:
-        return self._epoch(t).inner_steps * self._base.lmo_calls
+        return self._plan.epoch(t).inner_steps * self._base.lmo_calls
 
     def _options(self) -> dict[str, Any]:
+        plan = self._plan
         return {
             **super()._options(),
-            "rounds": self._horizon,
-            "inner_steps": self._inner,
+            "rounds": plan.rounds,
+            "inner_steps": plan.inner_steps,
             "base": base_learners.to_json(self._base),
-            "sub_batch_size": self._size,
+            "sub_batch_size": plan.sub_batch_size,
         }
 
     @classmethod

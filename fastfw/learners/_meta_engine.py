@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import copy
+import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
 from fastfw._layout import padded, unpadded
+from fastfw.base_learners import BaseLearner
 from fastfw.learners._threaded import in_team
-from fastfw.problems import Rows
+from fastfw.problems import Rows, SoftmaxRegression
+from fastfw.schedules import Schedules
+from fastfw.sets import RowL1Ball
 
-if TYPE_CHECKING:
-    from fastfw.learners._meta import Epoch, MetaLearner
-
-__all__ = ["FusedMeta"]
+__all__ = ["Epoch", "FusedMeta", "MetaPlan"]
 
 # Rows of residuals in one matrix product: what it works on fits the second-level cache.
 _ROWS = 192
@@ -25,6 +26,45 @@ _ROWS = 192
 _SPARSE = 0.4
 # Bytes in a cache line: vectors that cross from one to the next take twice as long.
 _LINE = 64
+
+
+class Epoch(NamedTuple):
+    """Rounds first, ..., first + rounds - 1, played with the same K base learners."""
+
+    first: int
+    rounds: int
+    inner_steps: int
+
+
+class MetaPlan(NamedTuple):
+    """What a learner by Algorithm 2 was told; see `MORGFW`."""
+
+    rounds: int | None
+    inner_steps: int | None
+    theory: Callable[[int], int]
+    """K for an epoch of so many rounds."""
+    schedules: Schedules
+    base: BaseLearner
+    bits: int
+    """Of the seed."""
+    sub_batch_size: int | None
+    recursive: bool
+    """Whether the estimator is the recursive one (MORGFW) or an average (Meta-Frank-Wolfe)."""
+
+    def epoch(self, t: int) -> Epoch:
+        """Return the epoch of round t: all rounds, or those of the doubling trick."""
+        first, n = 1, self.rounds
+        if n is None:
+            first = n = 1 << (t.bit_length() - 1)  # epochs begin with rounds 1, 2, 4, ...
+        return Epoch(first, n, self.inner_steps or self.theory(n))
+
+    def coefficients(self, inner_steps: int) -> tuple[FloatArray, FloatArray]:
+        """Step and momentum of all inner steps."""
+        K = range(1, inner_steps + 1)
+        eta, rho = (
+            np.array([self.schedules.at(name, k) for k in K]) for name in ("step", "momentum")
+        )
+        return eta, rho
 
 
 class FusedMeta:
@@ -35,17 +75,26 @@ class FusedMeta:
     near the largest floating-point number is a copy made.
     """
 
-    def __init__(self, learner: MetaLearner, start: FloatArray) -> None:
-        self._learner = learner
+    def __init__(
+        self,
+        problem: SoftmaxRegression,
+        ball: RowL1Ball,
+        start: FloatArray,
+        plan: MetaPlan,
+        t: int,
+        threads: int,
+    ) -> None:
+        self._plan, self._threads, self._radius = plan, threads, ball.radius
         self._d = start.shape[1]
         self._start = padded(start, start.dtype)
         shape = self._start.shape
         self._space = _aligned(shape, start.dtype), _aligned(shape, start.dtype)
-        self._mean = learner.problem.reduction == "mean"
-        self._features: tuple[FloatArray | None, float] = (None, 0.0)
+        self._mean = problem.reduction == "mean"
+        #: The features seen last, which others hold, and the largest magnitude among them.
+        self._features: tuple[Callable[[], FloatArray | None], float] = (lambda: None, 0.0)
         self.sum = np.zeros_like(self._start)
-        epoch = learner._epoch(learner.t)
-        self._begin(learner.t, epoch, learner._coefficients(epoch.inner_steps))
+        epoch = plan.epoch(t)
+        self._begin(t, epoch, plan.coefficients(epoch.inner_steps))
 
     def _begin(self, t: int, epoch: Epoch, coefficients: tuple[FloatArray, FloatArray]) -> None:
         """Begin the epoch of round t with new base learners."""
@@ -72,13 +121,13 @@ class FusedMeta:
 
     def _noise(self, t: int) -> tuple[float, int, np.uint64, int, float, bool]:
         """Arguments of the kernels that choose the answers of round t."""
-        base: Any = self._learner.base
+        base: Any = self._plan.base
         return (
             base.rate(self._epoch.rounds),
             base.kind,
-            np.uint64(self._learner._bits),
+            np.uint64(self._plan.bits),
             t if base.fresh else self._epoch.first,
-            self._learner.set.radius,
+            self._radius,
             True,
         )
 
@@ -96,15 +145,15 @@ class FusedMeta:
         return n, losses
 
     def _round(self, t: int, rows: Rows, batch: IndexArray) -> tuple[float, bool]:
-        following = self._learner._epoch(t + 1)
+        following = self._plan.epoch(t + 1)
         coefficients = self._eta, self._rho
         if following != self._epoch:  # now, as schedules of the user's own may raise
-            coefficients = self._learner._coefficients(following.inner_steps)
+            coefficients = self._plan.coefficients(following.inner_steps)
         kept = None
         bound = self._bound(rows.X, batch.size)
         if not bound < np.inf:
             kept = self.sums.copy(), self.index.copy(), self.value.copy()
-        play = self._whole_batch if self._learner.sub_batch_size is None else self._sub_batches
+        play = self._whole_batch if self._plan.sub_batch_size is None else self._sub_batches
         with np.errstate(over="ignore", invalid="ignore"):
             loss = play(t, rows, batch) * (1.0 / batch.size if self._mean else 1.0)
             if kept is not None:
@@ -125,16 +174,15 @@ class FusedMeta:
         """Bound on the sums after the round; infinity where some number might overflow."""
         from fastfw.kernels import ftpl
 
-        if self._features[0] is not X:
-            self._features = X, float(ftpl.largest_magnitude(X))
+        if self._features[0]() is not X:
+            self._features = weakref.ref(X), float(ftpl.largest_magnitude(X))
         largest = self._features[1]
-        learner = self._learner
         gradient = largest * (1 if self._mean else n)
-        if learner.sub_batch_size is not None and learner._recursive:
+        if self._plan.sub_batch_size is not None and self._plan.recursive:
             gradient *= 2 * self._epoch.inner_steps
         bound = float(self.bound[0]) + gradient
         limit = float(np.finfo(X.dtype).max) / 16.0
-        numbers = bound * max(1.0, self._noise(1)[0]), largest * n * learner.set.radius
+        numbers = bound * max(1.0, self._noise(1)[0]), largest * n * self._radius
         return bound if max(numbers) < limit else np.inf
 
     def _sub_batches(self, t: int, rows: Rows, batch: IndexArray) -> float:
@@ -142,13 +190,13 @@ class FusedMeta:
         from fastfw.kernels import sub_batches
         from fastfw.kernels._tiles import GROUP
 
-        size: Any = self._learner.sub_batch_size
+        size: Any = self._plan.sub_batch_size
         weight = (1.0 if self._mean else batch.size) / size
         samples = np.empty(len(self._eta) * (-(-size // GROUP) * GROUP), np.intp)
-        sub_batches.draw_samples(batch, size, np.uint64(self._learner._bits), t, samples)
+        sub_batches.draw_samples(batch, size, np.uint64(self._plan.bits), t, samples)
         samples.flags.writeable = False  # as all row numbers, so that kernels exist once
         K = len(self._eta)
-        threads = min(self._learner.threads, max(-(-batch.size // GROUP), len(self._start)))
+        threads = min(self._threads, max(-(-batch.size // GROUP), len(self._start)))
         P = np.zeros((len(self._start), sub_batches.columns_together(size)), self._start.dtype)
         answers = np.empty_like(self.index), np.empty_like(self.value)
         words = np.zeros(3 + 2 * K, np.int64)
@@ -158,7 +206,7 @@ class FusedMeta:
 
         def lead() -> float:
             loss: float = sub_batches.sub_batch_round(
-                *given, weight, self._learner._recursive, self._start, self._eta, self._rho,
+                *given, weight, self._plan.recursive, self._start, self._eta, self._rho,
                 self.sums, *noise, self.index, self.value, u, D, P, *answers, team,
             )  # fmt: skip
             return loss
@@ -189,7 +237,7 @@ class FusedMeta:
             steps = min(at_once, K - first)
             R[steps - 1] = R[-1]  # the step before, where the average is looked for
             whole_batch.whole_batch_residuals(
-                At, y, weight, self._learner._recursive, self._eta, self._rho,
+                At, y, weight, self._plan.recursive, self._eta, self._rho,
                 self.index, self.value, Z, first, R[:steps],
             )  # fmt: skip
             product(R[:steps].reshape(-1, n), G[:steps].reshape(-1, d))
@@ -207,7 +255,7 @@ class FusedMeta:
         """Take over a state that `arrays` gave, unless it would lead kernels astray."""
         if not (
             ((arrays["index"] >= 0) & (arrays["index"] < self._d)).all()
-            and (abs(arrays["value"]) == self._learner.set.radius).all()
+            and (abs(arrays["value"]) == self._radius).all()
             and 1.001 * arrays["bound"][0] >= np.abs(arrays["sums"]).max()  # rounded sums
             and np.isfinite(arrays["bound"]).all()
         ):

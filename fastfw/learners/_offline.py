@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, float_dtype, positive_int, require, sealed
 from fastfw._checks import seed as checked_seed
+from fastfw._csr import is_sparse
 from fastfw.base_learners import seed_bits
 from fastfw.custom import what_is_not_finite
 from fastfw.learners import _files
@@ -25,7 +26,7 @@ from fastfw.learners._starts import first_point
 from fastfw.learners._streaming import checked_rounds
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
-from fastfw.schedules import as_schedule, value_at
+from fastfw.schedules import Schedules, as_schedule
 from fastfw.streams import Batch, Dataset
 
 __all__ = ["FitResult", "Iteration", "OfflineLearner"]
@@ -75,7 +76,7 @@ class OfflineLearner(ABC):
         self.problem, self.set = problem, set
         self._own = type(problem) in (SoftmaxRegression, OneHiddenLayer)
         self._mean_problem = problem.with_reduction("mean") if self._own else problem
-        self._schedules = {} if step is None else {"step": as_schedule(step, "step")}
+        self._schedules = Schedules({} if step is None else {"step": as_schedule(step, "step")})
         self._epoch_length, self._batch_size = (
             None if given is None else positive_int(given, name)
             for given, name in ((epoch_length, "epoch_length"), (batch_size, "batch_size"))
@@ -201,7 +202,7 @@ class OfflineLearner(ABC):
         start = np.array(self._start, dtype=dtype, order="C")
         if fused:
             return self._make_fused(start)
-        return OfflineSteps(self.set, start, self._direction)
+        return OfflineSteps(self.set, start)
 
     def _commit(self, engine: Any, N: int, n: int) -> None:
         """Make the outcome of N iterations on n samples the learner's own."""
@@ -219,8 +220,7 @@ class OfflineLearner(ABC):
                 (self._epoch_length, self._batch_size), self._exponents, strict=True
             )
         )
-        step = self._schedules.get("step")
-        eta = N**-0.5 if step is None else value_at(step, t, "step")
+        eta = self._schedules.at("step", t) if self._schedules else N**-0.5
         return Iteration(None if (t - 1) % q == 0 else b, eta)
 
     def fit(
@@ -357,10 +357,11 @@ class OfflineLearner(ABC):
         rows = np.empty(starts[-1], np.intp)
         anchored.draw_batches(self._key, t, n, whole, starts, rows)
         rows.flags.writeable = False
-        given: Any = (pick(rows[start:stop]) for start, stop in pairwise(starts))
-        if not isinstance(engine, OfflineSteps):
-            given = Rows(data.X, data.y, rows)
-        return engine.iterations(t, given, starts, whole, np.array([i.eta for i in plan]))
+        eta = np.array([i.eta for i in plan])
+        if isinstance(engine, OfflineSteps):
+            batches = (pick(rows[start:stop]) for start, stop in pairwise(starts))
+            return engine.iterations(self._direction, t, batches, whole, eta)
+        return engine.iterations(t, Rows(data.X, data.y, rows), starts, whole, eta)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state between two fits, for copies and pickles."""
@@ -378,12 +379,13 @@ class OfflineLearner(ABC):
             return data, lambda rows: Batch._trusted(data, rows), len(data), data.dtype
         if isinstance(X, Dataset):
             X, y = X.X, X.y
-        X, y = np.asarray(X), np.asarray(y)
-        if len(X) == 0 or len(X) != len(y):
-            raise ValueError(f"X and y must be equally long, but they have {len(X)} and {len(y)}")
+        X, y = X.tocsr() if is_sparse(X) else np.asarray(X), np.asarray(y)
+        n, labels = (array.shape[0] if array.ndim else 0 for array in (X, y))
+        if n == 0 or n != labels:
+            raise ValueError(f"X and y must be equally long, but they have {n} and {labels} rows")
         single = X.dtype == np.float32
         dtype = wanted or np.dtype(np.float32 if single else np.float64)
-        return None, lambda rows: (X[rows], y[rows]), len(X), dtype
+        return None, lambda rows: (X[rows], y[rows]), n, dtype
 
     def __repr__(self) -> str:
         return (

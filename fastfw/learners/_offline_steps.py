@@ -16,30 +16,31 @@ __all__ = ["OfflineSteps"]
 
 
 class OfflineSteps:
-    """The point, the sum of those before, and what the method remembers: a point and a gradient.
+    """The point, the sum of those before, and what the method remembers: a point and a gradient."""
 
-    ``direction(x, batch, whole, point, gradient)`` gives d, the loss, and the next two to remember.
-    """
-
-    def __init__(self, set: Any, start: FloatArray, direction: Callable[..., Any]) -> None:
-        self._set, self._direction = set, direction
+    def __init__(self, set: Any, start: FloatArray) -> None:
+        self._set = set
         self.x, self._total = start, np.zeros_like(start)
         self._remembered = start, np.zeros_like(start)
 
     def iterations(
         self,
+        direction: Callable[..., Any],
         t: int,
         batches: Iterator[Any],
-        starts: npt.NDArray[np.intp],
         whole: npt.NDArray[np.bool_],
         eta: npt.NDArray[np.float64],
     ) -> tuple[int, npt.NDArray[np.float64]]:
-        """Play iterations on the batches: how many were done, and losses."""
+        """Play iterations on the batches: how many were done, and losses.
+
+        ``direction(x, batch, whole, point, gradient)`` of a method gives d, the loss, and the next
+        two to remember.
+        """
         losses = np.empty(eta.size)
         real = self._total.dtype
         for i, batch in enumerate(batches):
             with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
-                d, loss, point, gradient = self._direction(
+                d, loss, point, gradient = direction(
                     self.x, batch, bool(whole[i]), *self._remembered
                 )
             losses[i] = loss

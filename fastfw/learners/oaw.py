@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from fastfw.learners._away import FusedAway
 from fastfw.learners._engines import Engine
 from fastfw.learners._history import HistoryLearner
 from fastfw.learners._oracles import decode, encode, toward, vertex
-from fastfw.schedules import power_schedule
+from fastfw.schedules import Schedules, power_schedule
 from fastfw.sets import ConvexSet
 
 __all__ = ["OAW"]
@@ -101,21 +102,29 @@ class OAW(HistoryLearner):
         codes = [code, *active.vertices(code.dtype, code.shape)]
         v_slope, *slopes = (decode(self.set, c, x.dtype).dot(g) for c in codes)
         start_slope = float(np.vdot(g, self._start.astype(x.dtype)))
-        moved, eta = self._direction(active, code.tobytes(), slopes, start_slope, v_slope)
+        moved, eta = self._direction(
+            self._schedules, active, code.tobytes(), slopes, start_slope, v_slope
+        )
         target = decode(self.set, np.frombuffer(moved, code.dtype), x.dtype)
         x = toward(x, target, eta)
         return loss, {"x": x, "past": past, **active.arrays(code.dtype, code.shape)}
 
+    @staticmethod
     def _direction(
-        self, active: ActiveSet, v: bytes, slopes: list[float], start_slope: float, v_slope: float
+        schedules: Schedules,
+        active: ActiveSet,
+        v: bytes,
+        slopes: list[float],
+        start_slope: float,
+        v_slope: float,
     ) -> tuple[bytes, float]:
         """Vertex and step, below 0 for a step away from it, of a round; changes the active set."""
         toward, away, a = active.gaps(slopes, start_slope, v_slope)
         if a is None or toward >= away:  # Frank-Wolfe step
-            eta = self._schedule("step", active.steps + 1)
+            eta = schedules.at("step", active.steps + 1)
             active.step_toward(v, eta)
             return v, eta
-        gamma = min(self._schedule("step", active.steps), active.largest_step(a))
+        gamma = min(schedules.at("step", active.steps), active.largest_step(a))
         active.step_away(a, gamma)
         return a, -gamma
 
@@ -131,4 +140,5 @@ class OAW(HistoryLearner):
         ActiveSet.of(state)
 
     def _make_fused(self, start: FloatArray) -> Engine:
-        return FusedAway(self.problem, self.set, start, self._direction, self.threads)
+        direction = partial(self._direction, self._schedules)
+        return FusedAway(self.problem, self.set, start, direction, self.threads)

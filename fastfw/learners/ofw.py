@@ -98,5 +98,5 @@ class OFW(HistoryLearner):
         return loss, {"x": toward(x, v, eta), "past": past}
 
     def _make_fused(self, start: FloatArray) -> Engine:
-        step = partial(self._schedule, "step")
+        step = partial(self._schedules.at, "step")
         return FusedPast(self.problem, self.set, start, step, self.threads)

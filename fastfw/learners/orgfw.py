@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy.typing as npt
@@ -11,7 +12,7 @@ from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import Engine
 from fastfw.learners._momentum import can_play, fused_momentum
 from fastfw.learners._oracles import evaluate, slope, toward, vertex
-from fastfw.schedules import power_schedule
+from fastfw.schedules import Schedules, power_schedule
 
 __all__ = ["ORGFW"]
 
@@ -130,16 +131,18 @@ class ORGFW(OnlineLearner):
         v = vertex(self.set, d, t, state)  # line 8
         return loss, {"x": toward(x, v, eta), "x_previous": x, "d": d}  # line 9
 
-    def _coefficients(self, t: int) -> tuple[float, float, float, float]:
+    @staticmethod
+    def _coefficients(schedules: Schedules, t: int) -> tuple[float, float, float, float]:
         """Line 6 as d ← gamma d + alpha ∇F(x_t) - beta ∇F(x_{t-1}), and the step of line 9."""
-        keep = 0.0 if t == 1 else 1.0 - self._schedule("momentum", t)
-        return 1.0, keep, keep, self._schedule("step", t)
+        keep = 0.0 if t == 1 else 1.0 - schedules.at("momentum", t)
+        return 1.0, keep, keep, schedules.at("step", t)
 
     def _can_fuse(self) -> bool:
         return can_play(self.problem, self.set)
 
     def _make_fused(self, start: FloatArray) -> Engine:
-        return fused_momentum(self.problem, self.set, start, self._coefficients, self.threads)
+        coefficients = partial(self._coefficients, self._schedules)
+        return fused_momentum(self.problem, self.set, start, coefficients, self.threads)
 
     def _evaluations(self, t: int, batch_size: int) -> int:
         return 2 * batch_size

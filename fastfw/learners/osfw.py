@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy.typing as npt
@@ -11,7 +12,7 @@ from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import Engine
 from fastfw.learners._momentum import can_play, fused_momentum
 from fastfw.learners._oracles import evaluate, toward, vertex
-from fastfw.schedules import power_schedule
+from fastfw.schedules import Schedules, power_schedule
 
 __all__ = ["OSFW"]
 
@@ -96,13 +97,15 @@ class OSFW(OnlineLearner):
         v = vertex(self.set, d, t, state)
         return loss, {"x": toward(x, v, eta), "d": d}
 
-    def _coefficients(self, t: int) -> tuple[float, float, float, float]:
+    @staticmethod
+    def _coefficients(schedules: Schedules, t: int) -> tuple[float, float, float, float]:
         """D ← gamma d + alpha ∇F(x_t) - beta ∇F(x_{t-1}), and the step."""
-        rho = self._schedule("momentum", t)
-        return rho, 0.0, 1.0 - rho, self._schedule("step", t)
+        rho = schedules.at("momentum", t)
+        return rho, 0.0, 1.0 - rho, schedules.at("step", t)
 
     def _can_fuse(self) -> bool:
         return can_play(self.problem, self.set)
 
     def _make_fused(self, start: FloatArray) -> Engine:
-        return fused_momentum(self.problem, self.set, start, self._coefficients, self.threads)
+        coefficients = partial(self._coefficients, self._schedules)
+        return fused_momentum(self.problem, self.set, start, coefficients, self.threads)

@@ -111,14 +111,15 @@ class RegularizedOFW(OnlineLearner):
         c = self.eta or theory_constant(self.problem, self.set, batch, gradient)
         total = state["total_gradient"] + gradient if t > 1 else gradient
         x_1 = self._start.astype(x.dtype)
-        v = vertex(self.set, total + self._strength(t, c) * (x - x_1), t, state)
+        v = vertex(self.set, total + self._strength(self._rounds, t, c) * (x - x_1), t, state)
         return loss, {
             "x": toward(x, v, sigma), "total_gradient": total, "constant": np.array(c)
         }  # fmt: skip
 
-    def _strength(self, t: int, c: float) -> float:
+    @staticmethod
+    def _strength(rounds: int | None, t: int, c: float) -> float:
         """2/eta in round t, with eta = c / T^{3/4}."""
-        T = t if self._rounds is None else self._rounds
+        T = t if rounds is None else rounds
         return float(2.0 / (c / T**0.75))
 
     def _check_names(self, engine: Engine, arrays: dict[str, npt.NDArray[Any]]) -> None:
@@ -135,8 +136,8 @@ class RegularizedOFW(OnlineLearner):
 
     def _make_fused(self, start: FloatArray) -> Engine:
         return FusedRegularised(
-            self.problem, self.set, start, self._eta, self._strength,
-            partial(self._schedule, "step"), self.threads,
+            self.problem, self.set, start, self._eta, partial(self._strength, self._rounds),
+            partial(self._schedules.at, "step"), self.threads,
         )  # fmt: skip
 
     def _options(self) -> dict[str, Any]:

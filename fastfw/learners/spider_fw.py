@@ -89,26 +89,23 @@ class SpiderFW(OfflineLearner):
         return d, loss, x, d
 
     def _make_fused(self, start: FloatArray) -> Any:
-        return _FusedSpider(self._mean_problem, self.set, start)
+        # the coefficients of iterations are known when these are played
+        nothing = (0.0, 0.0, 0.0, 0.0)
+        engine = fused_momentum(self._mean_problem, self.set, start, lambda t: nothing)
+        return _FusedSpider(engine)
 
 
 class _FusedSpider:
     """ORGFW's compiled rounds with a momentum of 0 within epochs and 1 where they start."""
 
-    def __init__(self, problem: Any, set: Any, start: FloatArray) -> None:
-        self._wrap(fused_momentum(problem, set, start, self._coefficients))
-
-    def _wrap(self, engine: Any) -> None:
-        self._engine: Any = engine
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
         self.decision, self.total = engine.decision, engine.total
         self.arrays, self.restore = engine.arrays, engine.restore
 
     def copy(self) -> _FusedSpider:
         """Return an independent engine in the same state."""
-        other = object.__new__(_FusedSpider)
-        other._wrap(self._engine.copy())
-        other._engine.coefficients = other._coefficients
-        return other
+        return _FusedSpider(self._engine.copy())
 
     def iterations(
         self,
@@ -119,11 +116,8 @@ class _FusedSpider:
         eta: npt.NDArray[np.float64],
     ) -> tuple[int, npt.NDArray[np.float64]]:
         """Play iterations on rows[starts[i]:starts[i+1]]: how many were done, and losses."""
-        self._first, self._whole, self._eta = t, whole, eta
+        keep = np.where(whole, 0.0, 1.0)
+        table = np.stack([np.ones_like(keep), keep, keep, eta], axis=1)
+        self._engine.coefficients = lambda s: table[s - t]
         outcome: tuple[int, npt.NDArray[np.float64]] = self._engine.rounds(t, rows, starts)
         return outcome
-
-    def _coefficients(self, t: int) -> tuple[float, float, float, float]:
-        i = t - self._first
-        keep = 0.0 if self._whole[i] else 1.0
-        return 1.0, keep, keep, float(self._eta[i])

@@ -1,0 +1,146 @@
+"""The table of the contract: method x problem and set x layout x precision x engine.
+
+`CELLS` are the combinations that learners take, `REFUSED` those that they refuse in words. Both
+engines are there only where they differ. Data are small and the same for all.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from itertools import product
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from scipy import sparse
+
+import fastfw as fw
+
+N, D, C, ROUNDS, BATCH = 24, 5, 3, 10, 4
+
+
+def squares(x, X, y):
+    """Mean squared error of X xᵀ, one output per row of x, against one label."""
+    away = X @ x.reshape(-1, D).T - y.reshape(-1, 1).astype(x.dtype)
+    return 0.5 * (away**2).mean(), (X.T @ away).T.reshape(x.shape) / x.dtype.type(away.size)
+
+
+@numba.njit
+def compiled_squares(x, X, y):
+    """The same, for one row."""
+    away = X @ x - y.astype(x.dtype)
+    return 0.5 * (away * away).mean(), X.T @ away / x.dtype.type(away.size)
+
+
+class World(NamedTuple):
+    """A problem and a set; they are given again where files are loaded that do not hold them."""
+
+    problem: Any
+    set: Any
+    takes_csr: bool
+    saved: bool
+    """Whether a file holds both."""
+
+
+softmax, network = fw.SoftmaxRegression(D, C), fw.OneHiddenLayer(D, 3, C, "tanh")
+matrix, vector = fw.problem_from_function(squares, (C, D)), fw.problem_from_function(squares, D)
+fast = fw.problem_from_function(compiled_squares, D)
+ball = fw.RowL1Ball((C, D), 2.0)
+WORLDS = {
+    "softmax": World(softmax, ball, True, True),
+    "sum, ties": World(
+        softmax.with_reduction("sum"), fw.RowL1Ball((C, D), 2.0, "random"), True, True
+    ),
+    "network": World(network, network.l1_balls(2.0, 1.0), False, True),
+    "plain": World(vector, fw.L1Ball(D, 1.0), True, False),
+    "nuclear": World(matrix, fw.NuclearNormBall((C, D), 2.0), True, False),
+    "compiled": World(fast, fw.Simplex(D, 2.0), False, False),
+}
+META = {"rounds": ROUNDS, "inner_steps": 3, "base": fw.FTPL(5.0)}
+OFFLINE = {"step": 0.25, "epoch_length": 3, "batch_size": 2}
+METHODS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "ORGFW": (fw.ORGFW, {}),
+    "OSFW": (fw.OSFW, {"step": 0.25, "momentum": fw.power_schedule(1.0, 0.5)}),
+    "OFW": (fw.OFW, {}),
+    "OAW": (fw.OAW, {}),
+    "RegularizedOFW": (fw.RegularizedOFW, {}),
+    "MORGFW": (fw.MORGFW, META),
+    "MORGFW, sub-batches": (fw.MORGFW, {"inner_steps": 2, "sub_batch_size": 3}),
+    "MetaFrankWolfe": (fw.MetaFrankWolfe, {**META, "sub_batch_size": 2}),
+    "SVRF": (fw.SVRF, OFFLINE),
+    "SpiderFW": (fw.SpiderFW, OFFLINE),
+}
+LAYOUTS = ("dense", "pairs", "bytes", "csr", "csr pairs")
+
+
+@cache
+def dataset(layout: str, dtype: str) -> fw.Dataset:
+    """Twelve digits of noise, many of them zero."""
+    rng = np.random.default_rng(0)
+    X = rng.random((N, D)).round(12) * (rng.random((N, D)) < 0.6)
+    y = np.argmax(X @ rng.normal(size=(D, C)), axis=1)
+    if layout == "bytes":
+        return fw.Dataset((255 * X).astype(np.uint8), y, scale=1 / 255).astype(dtype)
+    X = X.astype(dtype)
+    return fw.Dataset(sparse.csr_array(X) if layout.startswith("csr") else X, y)
+
+
+class Cell(NamedTuple):
+    """One combination."""
+
+    method: str
+    world: str
+    layout: str
+    dtype: str
+    engine: str
+
+    def __str__(self) -> str:
+        return "-".join(self)
+
+    @property
+    def kind(self) -> Any:
+        """The learner's class."""
+        return METHODS[self.method][0]
+
+    @property
+    def offline(self) -> bool:
+        return issubclass(self.kind, fw.OfflineLearner)
+
+    def learner(self) -> Any:
+        """Make one before its first round."""
+        problem, set, *_ = WORLDS[self.world]
+        options = METHODS[self.method][1]
+        return self.kind(problem, set, **options, engine=self.engine, seed=3)
+
+    def batches(self) -> list[Any]:
+        """All batches, in the layout."""
+        data = dataset(self.layout, self.dtype)
+        found = list(fw.iid_stream(data, batch_size=BATCH, rounds=ROUNDS, seed=1))
+        return [tuple(batch) for batch in found] if "pairs" in self.layout else found
+
+    def play(self, learner: Any, first: int, last: int) -> Any:
+        """Play rounds first + 1, ..., last, or as many iterations of a fit."""
+        if not self.offline:
+            return learner.run(self.batches()[first:last])
+        data = dataset(self.layout, self.dtype)
+        given = (data.X, data.y) if "pairs" in self.layout else (data,)
+        return learner.fit(*given, iterations=last, resume=first > 0)
+
+
+def takes(cell: Cell) -> bool:
+    """Whether learners take the layout."""
+    world = WORLDS[cell.world]
+    return world.takes_csr or not cell.layout.startswith("csr")
+
+
+def _all() -> list[Cell]:
+    found = []
+    for method, world, layout, dtype in product(METHODS, WORLDS, LAYOUTS, ("float64", "float32")):
+        for engine in ("fused", "steps"):
+            cell = Cell(method, world, layout, dtype, engine)
+            if engine == "fused" or cell._replace(engine="fused").learner().engine == "fused":
+                found.append(cell)
+    return found
+
+
+CELLS = [cell for cell in _all() if takes(cell)]
+REFUSED = [cell for cell in _all() if not takes(cell)]
