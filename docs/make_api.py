@@ -87,9 +87,16 @@ def _entry(name: str, thing: Any) -> str:
     kind = f"\nKind of `{'`, `'.join(bases)}`, which see.\n" if bases else ""
     parts = [f"### {name}\n", f"```text\n{_signature(name, thing)}\n```\n"]
     parts.append(_markdown(_doc(thing)) + kind)
-    members = [(key, value) for key, value in vars(thing).items() if not key.startswith("_")]
+    # what is shared by a base that is not public stands with each of its kinds
+    hidden = [base for base in thing.__bases__ if base.__name__ not in fastfw.__all__]
+    members: dict[str, Any] = {}
+    for owner in (*hidden, thing):
+        if owner.__module__.startswith("fastfw"):
+            members.update(vars(owner))
     fields = getattr(thing, "_fields", ())
-    for key, value in members:
+    for key, value in members.items():
+        if key.startswith("_"):
+            continue
         if key in fields or not _is_own(thing, value):
             continue
         shown = key if isinstance(value, property) else _signature(key, _function(value), 0)

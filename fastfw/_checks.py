@@ -334,7 +334,7 @@ def fraction(value: object, name: str, *, positive: bool = False) -> float:
     return _real(value, name, "a number in [0, 1]", lambda number: 0.0 <= number <= 1.0)
 
 
-def positive_int(value: object, name: str, *, minimum: int = 1) -> int:
+def positive_int(value: object, name: str, *, minimum: int = 1, maximum: int | None = None) -> int:
     """Return an integer of at least `minimum` as a plain int; floats are refused, even whole ones.
 
     >>> positive_int(600.0, "batch_size")
@@ -343,14 +343,15 @@ def positive_int(value: object, name: str, *, minimum: int = 1) -> int:
     TypeError: batch_size must be an integer >= 1, but it is 600.0 (float); write 600
     """
     value = _scalar(value)
-    wanted = f"an integer >= {minimum}"
+    upper = f"an integer from {minimum} to {maximum}"
+    wanted = f"an integer >= {minimum}" if maximum is None else upper
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
         hint = ""
         if isinstance(value, float | np.floating) and float(value).is_integer():
             hint = f"; write {int(value)}"
         raise TypeError(f"{name} must be {wanted}, but it is {shown(value)}{hint}")
     number = operator.index(value)
-    if number < minimum:
+    if number < minimum or (maximum is not None and number > maximum):
         raise ValueError(f"{name} must be {wanted}, but it is {number}")
     return number
 

@@ -19,7 +19,7 @@ from fastfw._checks import (
     labels,
 )
 
-__all__ = ["read_npz", "read_split"]
+__all__ = ["Stored", "read_npz", "read_split", "stored_arrays"]
 
 # Deflate cannot shrink anything by more than this factor, so a larger claim is a lie.
 _DEFLATE_LIMIT = 1032
@@ -77,7 +77,7 @@ def read_npz(path: Path, keys: tuple[str, ...]) -> dict[str, npt.NDArray[Any]]:
                 members = {info.filename: info for info in archive.infolist()}
                 for key in keys:
                     if f"{key}.npy" in members:
-                        arrays[key] = _read_npy(archive, members[f"{key}.npy"], key, size)
+                        arrays[key] = Stored(archive, members[f"{key}.npy"], size).read()
         except _ArrayError as error:
             raise ValueError(f"{path}: {error}") from None
         except MemoryError:
@@ -92,37 +92,59 @@ class _ArrayError(Exception):
     """An array inside an .npz file that is refused, and why."""
 
 
-def _read_npy(
-    archive: zipfile.ZipFile, member: zipfile.ZipInfo, key: str, size: int
-) -> npt.NDArray[Any]:
-    """Read one array, after checking that what its header promises can be there."""
-    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise _ArrayError(f"{key} is compressed in a way that NumPy does not use")
-    if member.file_size > _DEFLATE_LIMIT * min(member.compress_size, size):
-        raise _ArrayError(
-            f"{key} is damaged: {member.file_size} bytes cannot have been packed into "
-            f"{member.compress_size}"
-        )
-    with archive.open(member) as file:
-        version = np.lib.format.read_magic(file)
-        if version == (1, 0):
-            shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-        elif version == (2, 0):
-            shape, _, dtype = np.lib.format.read_array_header_2_0(file)
-        else:
-            raise _ArrayError(f"{key} is not an array of numbers")
-        if dtype.hasobject:
+class Stored:
+    """One array in an archive: its shape and dtype, once what they promise is known to be there."""
+
+    def __init__(self, archive: zipfile.ZipFile, member: zipfile.ZipInfo, size: int) -> None:
+        self._archive, self._member = archive, member
+        key = member.filename.removesuffix(".npy")
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise _ArrayError(f"{key} is compressed in a way that NumPy does not use")
+        if member.file_size > _DEFLATE_LIMIT * min(member.compress_size, size):
             raise _ArrayError(
-                f"{key} is an array of Python objects, stored as a pickle, and pickles are not "
-                f"loaded: they can run any code; convert it to numbers before writing the file"
+                f"{key} is damaged: {member.file_size} bytes cannot have been packed into "
+                f"{member.compress_size}"
             )
-        promised, held = math.prod(shape) * dtype.itemsize, member.file_size - file.tell()
-        if promised != held:
-            raise _ArrayError(
-                f"{key} is damaged: shape {shape} of {dtype} takes {promised} bytes, "
-                f"but there are {held}"
-            )
-    with archive.open(member) as file:
-        array: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
-        file.read(1)  # reaching the end checks the checksum
-    return array
+        with archive.open(member) as file:
+            version = np.lib.format.read_magic(file)
+            if version == (1, 0):
+                shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+            elif version == (2, 0):
+                shape, _, dtype = np.lib.format.read_array_header_2_0(file)
+            else:
+                raise _ArrayError(f"{key} is not an array of numbers")
+            if dtype.hasobject:
+                raise _ArrayError(
+                    f"{key} is an array of Python objects, stored as a pickle, and pickles are not "
+                    f"loaded: they can run any code; convert it to numbers before writing the file"
+                )
+            promised, held = math.prod(shape) * dtype.itemsize, member.file_size - file.tell()
+            if promised != held:
+                raise _ArrayError(
+                    f"{key} is damaged: shape {shape} of {dtype} takes {promised} bytes, "
+                    f"but there are {held}"
+                )
+        self.shape, self.dtype = shape, dtype
+
+    def read(self) -> npt.NDArray[Any]:
+        """Return the array."""
+        with self._archive.open(self._member) as file:
+            array: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+            file.read(1)  # reaching the end checks the checksum
+        return array
+
+
+def stored_arrays(archive: zipfile.ZipFile, size: int) -> dict[str, Stored]:
+    """Return all arrays of an archive of so many bytes by name; none of them may be compressed.
+
+    So all together are no larger than the file.
+    """
+    members = archive.infolist()
+    if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+        raise ValueError("its arrays are compressed, which those that are saved are not")
+    if sum(member.file_size for member in members) > size:
+        raise ValueError("its arrays are larger than the file")
+    found = {m.filename.removesuffix(".npy"): Stored(archive, m, size) for m in members}
+    if len(found) < len(members):
+        raise ValueError("it holds an array twice")
+    return found

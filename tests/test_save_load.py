@@ -503,3 +503,62 @@ def test_states_that_are_not_arrays_cannot_be_saved(tmp_path):
     with pytest.raises(TypeError, match="the state 'tag' is not an array"):
         learner.save(tmp_path / "learner.npz")
     assert not list(tmp_path.iterdir())
+
+
+# --- NumPy's numbers where Python's are meant -----------------------------------------------------
+
+NODES = np.array([[0, 1], [1, 2], [0, 2]])
+NUMPYS_SETS = [
+    fw.FlowPolytope(NODES, NODES[0, 0], NODES[-1, 1]),
+    fw.FlowPolytope(np.array([["a", "b"], ["b", "c"]]), np.str_("a"), np.array(["c"])[0]),
+    fw.L1Ball(np.int64(3), np.float32(2.0), "random", np.uint8(3)),
+    fw.RowL1Ball(np.array([2, 3]), np.int8(2), "random", (np.int64(1), np.uint64(2))),
+    fw.LInfBall(np.array(3), np.float16(0.5)),
+    fw.L2Ball((np.int8(2), np.int64(3)), np.float64(1.0)),
+    fw.GroupL1Ball(np.array([0, 1, 1], np.int8), np.float32(1.0)),
+    fw.KSparsePolytope(np.int64(4), np.int8(2), np.float32(1.0)),
+    fw.RowKSparsePolytope(np.array([2, 3]), np.int8(2), np.float32(1.0)),
+    fw.NuclearNormBall(np.array([2, 3]), np.int64(1)),
+    fw.BirkhoffPolytope(np.int16(3)),
+    fw.Simplex(np.int64(3), np.float32(1.0)),
+    fw.ProductSet({np.str_("a"): fw.Simplex(np.int64(3)), "b": fw.L1Ball(np.int8(2), 1)}),
+]
+
+
+@pytest.mark.parametrize("own", NUMPYS_SETS, ids=lambda own: type(own).__name__)
+def test_sets_of_numpys_numbers(own, tmp_path):
+    problem = fw.problem_from_function(lambda x, c: (float((x * c).sum()), c), own.shape)
+    costs = np.arange(float(np.prod(own.shape))).reshape(own.shape)
+    learner = fw.OSFW(problem, own, seed=np.uint8(3))
+    learner.observe(costs)
+    learner.save(tmp_path / "learner")
+    twin = fw.OSFW.load(tmp_path / "learner", problem=problem)
+    assert twin.set == own
+    assert twin.observe(costs) == learner.observe(costs)
+    assert twin.play().tobytes() == learner.play().tobytes()
+
+
+N = np.int64
+NUMPYS_OPTIONS = [
+    (fw.ORGFW, {"step": np.float32(0.5), "momentum": fw.power_schedule(np.int64(1), N(0))}),
+    (fw.OSFW, {"threads": N(1), "seed": (N(1), np.uint32(2)), "step": np.array(0.5)}),
+    (fw.RegularizedOFW, {"rounds": N(9), "eta": np.float32(2)}),
+    (fw.MORGFW, {"rounds": N(9), "inner_steps": np.int8(2), "base": fw.FTPL(np.float32(2))}),
+    (fw.MORGFW, {"rounds": N(9), "sub_batch_size": N(3), "base": fw.OGD(np.float32(0.5))}),
+    (fw.MetaFrankWolfe, {"rounds": N(4), "base": fw.RFTL(fw.power_schedule(N(1), N(1)), N(1))}),
+    (fw.SVRF, {"epoch_length": N(3), "batch_size": np.uint16(3), "step": np.float32(0.5)}),
+]
+
+
+@pytest.mark.parametrize(("learner_class", "options"), NUMPYS_OPTIONS, ids=str)
+def test_options_of_numpys_numbers(learner_class, options, tmp_path):
+    X, y = make_data()
+    learner = learner_class(fw.SoftmaxRegression(N(D), N(C)), fw.RowL1Ball((C, D), 2.0), **options)
+    if learner_class is fw.SVRF:
+        learner.fit(X, y, iterations=N(5))
+    else:
+        learner.observe((X, y))
+    learner.save(tmp_path / "learner")
+    twin = learner_class.load(tmp_path / "learner")
+    assert repr(twin) == repr(learner)
+    assert twin.play().tobytes() == learner.play().tobytes()

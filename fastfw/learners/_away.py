@@ -23,8 +23,6 @@ class FusedAway(FusedPast):
     below 0 for a step away from it, and updates the active set.
     """
 
-    growing = FusedPast.growing | {"vertices", "weights"}
-
     def __init__(
         self,
         problem: Any,

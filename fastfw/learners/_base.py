@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from os import PathLike
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,34 +12,25 @@ import numpy.typing as npt
 from fastfw._checks import (
     FloatArray,
     batch_parts,
-    float_dtype,
-    positive_int,
-    require,
     sealed,
     shown,
 )
-from fastfw._checks import seed as checked_seed
 from fastfw._csr import is_sparse
 from fastfw._interrupts import Whole
 from fastfw._threads import number_of_threads
 from fastfw.custom import what_is_not_finite
-from fastfw.learners import _files
 from fastfw.learners._engines import Engine, FusedMomentum, StepsEngine
-from fastfw.learners._guard import Guard
+from fastfw.learners._learner import Learner, State
 from fastfw.learners._results import Round, RunResult
-from fastfw.learners._starts import first_point
 from fastfw.learners._streaming import checked_rounds, play_stream, require_stream
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
-from fastfw.schedules import Schedules, as_schedule
 from fastfw.streams import Batch, Dataset
 
 __all__ = ["OnlineLearner", "Round", "RunResult"]
 
-Self = TypeVar("Self", bound="OnlineLearner")
 
-
-class OnlineLearner(ABC):
+class OnlineLearner(Learner):
     """Base of the online learners; see `ORGFW` for the parameters they share.
 
     A learner may be used from several threads. `observe` and `run` wait for one another, so that
@@ -50,10 +39,9 @@ class OnlineLearner(ABC):
     (schedules, losses, oracles, `progress`) may look at it, but not play on: a RuntimeError.
     """
 
-    #: Names of the schedules, in the order of the constructor.
-    _schedule_names: ClassVar[tuple[str, ...]] = ("step",)
-    #: What the "steps" engine keeps beside the decision, if that is points of the set's space only.
-    _points: ClassVar[tuple[str, ...] | None] = None
+    _made = (*Learner._made, "_played")
+    #: Points of the set's space that the "steps" engine keeps beside the decision.
+    _points: ClassVar[tuple[str, ...]] = ()
     #: Whether compiled rounds rely on features that were looked through for NaN beforehand.
     _needs_finite: ClassVar[bool] = False
     #: Whether there are compiled rounds for sparse features.
@@ -78,28 +66,11 @@ class OnlineLearner(ABC):
         init: str | None = None,
         threads: int | None = 1,
     ) -> None:
-        require(problem, "problem", ("shape", "loss", "gradient"))
-        require(set, "set", ("shape", "lmo", "diameter"))
-        if tuple(problem.shape) != tuple(set.shape):
-            raise ValueError(
-                f"problem and set must have the same shape, but problem.shape is "
-                f"{tuple(problem.shape)} and set.shape is {tuple(set.shape)}"
-            )
-        if engine not in ("fused", "steps"):
-            raise ValueError(f"engine must be 'fused' or 'steps', but it is {engine!r}")
-        self._problem = problem
-        self._set = set
-        self._schedules = Schedules(
-            {name: as_schedule(schedules[name], name) for name in schedules}
-        )
-        self._seed = checked_seed(seed)
-        self._start = first_point(problem, set, start, init, self._seed)
-        self._fused = engine == "fused" and self._can_fuse()
-        self._dtype = None if dtype is None else float_dtype(dtype)
+        super().__init__(
+            problem, set, schedules=schedules, start=start, seed=seed, engine=engine, dtype=dtype,
+            init=init,
+        )  # fmt: skip
         self._threads = number_of_threads(threads)
-        self._t = 1
-        self._guard = Guard()
-        self._engine: Engine | None = None
         self._played: FloatArray | None = None
 
     # ------------------------------------------------------------------ what a method defines
@@ -109,16 +80,12 @@ class OnlineLearner(ABC):
         """One round from oracle calls: the loss at state["x"] and what changes in the state."""
 
     @abstractmethod
-    def _can_fuse(self) -> bool:
-        """Whether compiled code exists for this problem and set."""
-
-    @abstractmethod
     def _make_fused(self, start: FloatArray) -> Engine:
         """Return the compiled engine at its start."""
 
     def _first_state(self, start: FloatArray) -> dict[str, Any]:
         """State of the "steps" engine before any round; its "x" is the first decision."""
-        return {"x": start}
+        return {"x": start, **{name: np.zeros_like(start) for name in self._points}}
 
     def _evaluations(self, t: int, batch_size: int) -> int:
         """Gradient evaluations of single samples in round t."""
@@ -132,35 +99,15 @@ class OnlineLearner(ABC):
         """Further arguments of the constructor, as JSON holds them."""
         return {"threads": self._threads} if self._threaded else {}
 
-    @classmethod
-    def _from_options(cls, options: dict[str, Any]) -> dict[str, Any]:
-        """Arguments of the constructor from what `_options` gave."""
-        return options
-
     def _schedule(self, name: str, t: int) -> float:
         return self._schedules.at(name, t)
 
     # ------------------------------------------------------------------ what users call
 
     @property
-    def problem(self) -> Any:
-        """The losses' family."""
-        return self._problem
-
-    @property
-    def set(self) -> Any:
-        """The feasible set."""
-        return self._set
-
-    @property
     def t(self) -> int:
         """Number of the current round, whose decision `play` returns; 1 at first."""
         return self._t
-
-    @property
-    def engine(self) -> str:
-        """The engine in use: "steps" where no compiled code exists for problem and set."""
-        return "fused" if self._fused else "steps"
 
     @property
     def threads(self) -> int:
@@ -291,75 +238,6 @@ class OnlineLearner(ABC):
             self._t, self._dtype, self._engine, self._played, self._fused = saved
             raise
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the learner to a file from which `load` continues with the same bits.
-
-        The file is a NumPy archive of plain arrays and a JSON header; it is written beside `path`
-        and renamed, so that it is never half-written.
-
-        Raises
-        ------
-        TypeError
-            For the "steps" engine with state that is not made of arrays.
-        OSError
-            If the file cannot be written.
-        """
-        with self._guard.state:
-            _files.save(self, path)
-
-    @classmethod
-    def load(
-        cls: type[Self],
-        path: str | PathLike[str],
-        *,
-        problem: Any = None,
-        set: Any = None,
-        **schedules: object,
-    ) -> Self:
-        """Read a learner that `save` wrote.
-
-        Parameters
-        ----------
-        path : path-like
-            The file. Nothing in it is executed; what does not fit is refused.
-        problem, set : object, optional
-            Needed where they are not of this package.
-        **schedules : float or callable
-            ``step=...`` and the like; needed for schedules that are callables of your own.
-
-        Raises
-        ------
-        ValueError
-            If the file is not such a file, is damaged, or holds another method's learner.
-        OSError
-            If it cannot be read.
-        """
-        return _files.load(cls, path, problem=problem, set=set, schedules=schedules)
-
-    def __copy__(self: Self) -> Self:
-        """Return an independent learner in the same state; problem and set are shared."""
-        other = type(self).__new__(type(self))
-        with self._guard.state:
-            other.__dict__.update(self.__dict__)
-            if self._engine is not None:
-                other._engine = self._engine.copy()
-        other._guard = Guard()
-        return other
-
-    def __deepcopy__(self: Self, memo: dict[int, Any]) -> Self:
-        """Return an independent learner with problem, set and schedules of its own."""
-        other = memo[id(self)] = copy.copy(self)
-        for name, value in list(vars(other).items()):
-            if name not in ("_engine", "_guard"):
-                setattr(other, name, copy.deepcopy(value, memo))
-        return other
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state of a whole round, for pickling, that no later round changes."""
-        with self._guard.state:
-            engine = None if self._engine is None else self._engine.copy()
-            return {**vars(self), "_engine": engine, "_guard": Guard()}
-
     def __repr__(self) -> str:
         return (
             f"<{type(self).__name__} in round {self._t}: {self._problem!r} over {self._set!r}, "
@@ -368,41 +246,14 @@ class OnlineLearner(ABC):
 
     # ------------------------------------------------------------------ plumbing
 
-    def _restore(self, t: int, arrays: dict[str, npt.NDArray[Any]]) -> None:
-        """Take over a saved state; arrays must have the names, shapes and dtypes of a live one."""
-        self._t = positive_int(t, "t")
-        if self._t > np.iinfo(np.intp).max:
-            raise ValueError(f"t is too large: {t}")
-        if not arrays and self._t == 1:
-            return
-        if self._t == 1:
-            raise ValueError("it is in round 1, but has a state")
+    def _fresh(self, engine: str, state: State) -> Engine:
         if self._dtype is None:
             raise ValueError("it has a state but no dtype")
-        engine = self._open(self._dtype)
-        warm = arrays.pop("warm", None)
-        _files.take_over(engine, arrays, self._set, self._check_names)
-        if warm is not None:
-            _files.take_over_start(engine, warm, self._set)
-        self._engine = engine
+        self._fused = engine == "fused"
+        return self._open(self._dtype)
 
-    def _state(self) -> dict[str, npt.NDArray[Any]]:
-        """All that `save` keeps beside the constructor's arguments; empty before round 1."""
-        return {} if self._engine is None else self._engine.arrays()
-
-    def _check_names(self, engine: Engine, arrays: dict[str, npt.NDArray[Any]]) -> None:
-        """Refuse arrays that are missing or too many, where a method says what it keeps."""
-        if self._points is None:
-            return
-        points = () if self._fused else self._points
-        for name in points:
-            if name not in arrays:
-                raise ValueError(f"its state lacks {name!r}")
-            if arrays[name].shape != self._start.shape or arrays[name].dtype.kind != "f":
-                raise ValueError(f"its state {name!r} does not fit")
-        for name in arrays:
-            if name not in points and name not in engine.arrays():
-                raise ValueError(f"its state has an unknown array {name!r}")
+    def _resume(self, engine: Any) -> None:
+        self._engine, self._played = engine, None
 
     def _resolve(self, batch: Any) -> np.dtype[Any]:
         """Dtype of the parameters: as asked for, else float32 where the first batch is."""

@@ -81,7 +81,8 @@ class StepsEngine:
     def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Take over a state that `arrays` gave."""
         self.state = {name: a for name, a in arrays.items() if name != "total"}
-        self._total = arrays["total"]
+        self.state["x"].flags.writeable = False
+        self._total = np.array(arrays["total"])
 
     def copy(self) -> StepsEngine:
         return copy.copy(self)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
 from fastfw.learners._base import OnlineLearner
-from fastfw.learners._engines import Engine
+from fastfw.learners._engines import StepsEngine
 from fastfw.learners._gradients import past_gradient
 from fastfw.learners._lazy import Arrays, LazyEngine
+from fastfw.learners._learner import MOST
 from fastfw.learners._momentum import can_fuse
 from fastfw.learners._oracles import evaluate, slope
 from fastfw.learners._past import Past, Samples
-from fastfw.network import OneHiddenLayer
-from fastfw.problems import Rows, SoftmaxRegression
+from fastfw.problems import Classification, Rows
 from fastfw.streams import Batch, Dataset
 
 __all__ = ["FusedPast", "HistoryLearner"]
@@ -35,14 +36,21 @@ class HistoryLearner(OnlineLearner):
     """Base of the methods that ask for the gradients of all losses so far, every round."""
 
     _threaded = True
-    #: What the "steps" engine keeps beside the decision.
-    _kept: ClassVar[tuple[str, ...]] = ("past",)
+    _growing = frozenset(
+        (
+            *("samples", "sources", "numbers", "shares", "logits", "features", "labels"),
+            *("vertices", "weights"),
+        )
+    )
+
+    def _first_state(self, start: FloatArray) -> dict[str, Any]:
+        return {"x": start, "past": Past()}
 
     def _past_gradient(
         self, t: int, batch: Any, state: dict[str, Any]
     ) -> tuple[float, npt.NDArray[Any], Past]:
         """Loss on the batch, (1/t) Σ_{τ≤t} ∇f_τ(x_t), and the past with the batch."""
-        past = Past.of(state)
+        past: Past = state["past"]
         after = past.then(batch)
         loss, g = evaluate(self.problem, state["x"], after.batches[-1])
         for earlier in past.batches:
@@ -51,11 +59,8 @@ class HistoryLearner(OnlineLearner):
 
     def _evaluations(self, t: int, batch_size: int) -> int:
         engine: Any = self._engine
-        samples = engine.samples if self._fused else Past.of(engine.state).samples
-        return int(samples[t - 1])
-
-    def _check_state(self, state: dict[str, Any]) -> None:
-        """Refuse a state of the "steps" engine that a file should not hold."""
+        past = engine.state["past"] if isinstance(engine, StepsEngine) else engine
+        return int(past.samples[t - 1])
 
     def _can_fuse(self) -> bool:
         return can_fuse(self.problem, self.set)
@@ -67,25 +72,21 @@ class HistoryLearner(OnlineLearner):
             rows = PassingRows(*rows)
         return super()._advance(rows, starts, batch, dtype)
 
-    def _check_names(self, engine: Engine, arrays: Arrays) -> None:
-        names = {*engine.arrays(), *(() if self._fused else self._kept)}
-        if names != {*arrays}:
-            raise ValueError(f"its state has {sorted(arrays)}, but {sorted(names)} are wanted")
-
-    def _restore(self, t: int, arrays: Arrays) -> None:
-        super()._restore(t, arrays)
-        engine: Any = self._engine
-        if engine is None:
-            return
-        if not self._fused:
-            self._check_state(engine.state)
-            engine.state["past"] = past = Past.of(engine.state)
-            if type(self.problem) in (SoftmaxRegression, OneHiddenLayer):
-                for batch in past.batches:
+    def _read(self, engine: Any, stored: dict[str, Any]) -> dict[str, Any]:
+        past = {}
+        if isinstance(engine, StepsEngine):
+            past = {name: stored.pop(name) for name in [*stored] if name.split(".")[0] == "past"}
+        state = super()._read(engine, stored)
+        if isinstance(engine, StepsEngine):
+            state["past"] = Past.restored(past)
+            if isinstance(self.problem, Classification):
+                for batch in state["past"].batches:
                     self.problem.rows(batch)
-        samples = engine.samples if self._fused else engine.state["past"].samples
-        if len(samples) != t - 1 or (np.diff(samples, prepend=0) < 1).any():
-            raise ValueError(f"its past does not have {t - 1} rounds")
+        samples = state["past"].samples if "past" in state else state["samples"].tolist()
+        grown = all(0 < b - a <= MOST for a, b in pairwise((0, *samples)))
+        if len(samples) != self._t - 1 or not grown:
+            raise ValueError(f"its past does not have {self._t - 1} rounds")
+        return state
 
 
 class FusedPast(LazyEngine):
@@ -96,9 +97,6 @@ class FusedPast(LazyEngine):
     x_t are ``keep * logits + shift A[:, index]`` until a round has gone through them. Of a network,
     outputs of the first layer are kept in their place, see ``kernels.network_past``.
     """
-
-    #: Arrays whose first axis grows.
-    growing = frozenset({"samples", "sources", "numbers", "shares", "logits", "features", "labels"})
 
     def __init__(
         self,
@@ -230,6 +228,7 @@ class FusedPast(LazyEngine):
         if not (
             (table[:, 2] >= 1).all()
             and (table[:, 2] <= table[:, 1]).all()
+            and (table[:, 1] <= np.where(table[:, 0], total, MOST)).all()
             and all(len(column) == total for column in columns)
             and ((arrays["labels"] >= 0) & (arrays["labels"] < self._gradient.n_classes)).all()
             and np.isfinite(arrays["features"]).all()

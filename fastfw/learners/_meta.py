@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ from fastfw._csr import is_sparse, sound_csr
 from fastfw.base_learners import FTPL, BaseLearner, Turn
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import Engine, on_row_l1_ball
+from fastfw.learners._learner import MOST, State, count
 from fastfw.learners._meta_engine import FusedMeta, MetaPlan
 from fastfw.learners._oracles import slope
 from fastfw.sets import Vertex
@@ -47,7 +49,7 @@ class MetaLearner(OnlineLearner):
         threads: int | None,
     ) -> None:
         rounds, inner_steps, sub_batch_size = (
-            None if given is None else positive_int(given, name)
+            None if given is None else count(given, name)
             for given, name in (
                 (rounds, "rounds"), (inner_steps, "inner_steps"), (sub_batch_size, "sub_batch_size")
             )
@@ -73,6 +75,12 @@ class MetaLearner(OnlineLearner):
             rounds, inner_steps, self._theory_inner_steps, self._schedules, self._base,
             base_learners.seed_bits(self._seed), sub_batch_size, self._recursive,
         )  # fmt: skip
+        K = self.inner_steps
+        if MOST // math.prod(set.shape) < K:
+            raise ValueError(
+                f"inner_steps is {K}, by default chosen by rounds, and no memory holds so many "
+                f"base learners of shape {tuple(set.shape)}; give fewer"
+            )
 
     @staticmethod
     @abstractmethod
@@ -135,7 +143,7 @@ class MetaLearner(OnlineLearner):
         """Algorithm 2, lines 2-6 of round t: the inner points, the last of which is played."""
         K = self._plan.epoch(t).inner_steps
         if memory is None:
-            memory = np.stack([self._base.first(self.set, start)] * K)
+            memory = np.repeat(self._base.first(self.set, start)[np.newaxis], K, axis=0)
         x = start
         inner = [x]  # line 2
         for k in range(1, K + 1):  # line 3
@@ -177,6 +185,12 @@ class MetaLearner(OnlineLearner):
         return self.sub_batch(t, k, _batch_size(batch))
 
     # ------------------------------------------------------------------ plumbing
+
+    def _fresh(self, engine: str, state: State) -> Engine:
+        found = state["sums" if engine == "fused" else "memory"].shape[0]
+        if found != self.inner_steps:  # before room is made for them
+            raise ValueError(f"it has {found} base learners, but {self.inner_steps} are wanted")
+        return super()._fresh(engine, state)
 
     def _can_fuse(self) -> bool:
         return on_row_l1_ball(self.problem, self.set) and type(self._base) is FTPL

@@ -62,7 +62,8 @@ class MetaPlan(NamedTuple):
         """Step and momentum of all inner steps."""
         K = range(1, inner_steps + 1)
         eta, rho = (
-            np.array([self.schedules.at(name, k) for k in K]) for name in ("step", "momentum")
+            np.fromiter((self.schedules.at(name, k) for k in K), np.float64, inner_steps)
+            for name in ("step", "momentum")
         )
         return eta, rho
 

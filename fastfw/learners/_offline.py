@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from os import PathLike
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, IndexArray, float_dtype, positive_int, require, sealed
-from fastfw._checks import seed as checked_seed
+from fastfw._checks import FloatArray, IndexArray, float_dtype, sealed
 from fastfw._csr import is_sparse
 from fastfw.base_learners import seed_bits
 from fastfw.custom import what_is_not_finite
-from fastfw.learners import _files
-from fastfw.learners._guard import Guard
+from fastfw.learners._learner import MOST, Learner, State, count
 from fastfw.learners._momentum import can_fuse
 from fastfw.learners._offline_steps import OfflineSteps
 from fastfw.learners._results import FitResult
-from fastfw.learners._starts import first_point
 from fastfw.learners._streaming import checked_rounds
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
-from fastfw.schedules import Schedules, as_schedule
 from fastfw.streams import Batch, Dataset
 
 __all__ = ["FitResult", "Iteration", "OfflineLearner"]
-
-Self = TypeVar("Self", bound="OfflineLearner")
 
 # Row numbers handed to compiled code at a time, unless one iteration has more.
 _ROWS_AT_ONCE = 1 << 18
@@ -44,8 +37,10 @@ class Iteration(NamedTuple):
     eta: float
 
 
-class OfflineLearner(ABC):
+class OfflineLearner(Learner):
     """Base of the methods for data that are all there; see `SVRF` for the parameters."""
+
+    _made = (*Learner._made, "_decision", "_average")
 
     #: Exponents of n in the default epoch length and batch size.
     _exponents = (0.5, 0.5)
@@ -64,32 +59,22 @@ class OfflineLearner(ABC):
         dtype: npt.DTypeLike | None,
         init: str | None,
     ) -> None:
-        require(problem, "problem", ("shape", "loss", "gradient"))
-        require(set, "set", ("shape", "lmo", "diameter"))
-        if tuple(problem.shape) != tuple(set.shape):
-            raise ValueError(
-                f"problem and set must have the same shape, but problem.shape is "
-                f"{tuple(problem.shape)} and set.shape is {tuple(set.shape)}"
-            )
-        if engine not in ("fused", "steps"):
-            raise ValueError(f"engine must be 'fused' or 'steps', but it is {engine!r}")
-        self.problem, self.set = problem, set
+        super().__init__(
+            problem, set, schedules={} if step is None else {"step": step}, start=start, seed=seed,
+            engine=engine, dtype=dtype, init=init,
+        )  # fmt: skip
         self._own = type(problem) in (SoftmaxRegression, OneHiddenLayer)
         self._mean_problem = problem.with_reduction("mean") if self._own else problem
-        self._schedules = Schedules({} if step is None else {"step": as_schedule(step, "step")})
         self._epoch_length, self._batch_size = (
-            None if given is None else positive_int(given, name)
+            None if given is None else count(given, name)
             for given, name in ((epoch_length, "epoch_length"), (batch_size, "batch_size"))
         )
-        self._seed = checked_seed(seed)
-        self._start = first_point(problem, set, start, init, self._seed)
         self._key = np.uint64(seed_bits(self._seed))
-        self._fused = engine == "fused" and can_fuse(problem, set)
-        self._dtype = None if dtype is None else float_dtype(dtype)
-        self._decision = self._average = self._start
-        self._t, self._n = 1, 0
-        self._engine: Any = None
-        self._guard = Guard()
+        self._n = 0
+        self._resume(None)
+
+    def _can_fuse(self) -> bool:
+        return can_fuse(self.problem, self.set)
 
     @abstractmethod
     def _make_fused(self, start: FloatArray) -> Any:
@@ -105,15 +90,10 @@ class OfflineLearner(ABC):
         """Further arguments of the constructor, as JSON holds them."""
         return {"epoch_length": self._epoch_length, "batch_size": self._batch_size}
 
-    @classmethod
-    def _from_options(cls, options: dict[str, Any]) -> dict[str, Any]:
-        """Arguments of the constructor from what `_options` gave."""
-        return options
-
     @property
     def engine(self) -> str:
-        """The engine in use: "steps" where no compiled code exists for problem and set."""
-        return "fused" if self._fused else "steps"
+        """The engine in use: "steps" where no compiled code exists for problem, set and data."""
+        return "steps" if isinstance(self._engine, OfflineSteps) else super().engine
 
     @property
     def t(self) -> int:
@@ -150,52 +130,27 @@ class OfflineLearner(ABC):
             f"they come; use {name}(...).fit(X, y, iterations=N), or an online method such as ORGFW"
         )
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the learner to a file from which `load` continues with the same bits.
+    def _state(self) -> dict[str, Any]:
+        state = super()._state()
+        return {**state, "samples": np.array(self._n, np.intp)} if state else {}
 
-        As `ORGFW.save`; the data are not in the file.
-        """
-        with self._guard.state:
-            _files.save(self, path)
+    def _read(self, engine: Any, stored: dict[str, Any]) -> dict[str, Any]:
+        found = stored.pop("samples")
+        self._n = 0 if found.shape or found.dtype.kind != "i" else int(found.read())
+        if not 1 <= self._n <= MOST:
+            raise ValueError("its number of samples is out of range")
+        return super()._read(engine, stored)
 
-    @classmethod
-    def load(
-        cls: type[Self],
-        path: str | PathLike[str],
-        *,
-        problem: Any = None,
-        set: Any = None,
-        **schedules: object,
-    ) -> Self:
-        """Read a learner that `save` wrote; ``fit(..., resume=True)`` goes on from there.
+    def _fresh(self, engine: str, state: State) -> Any:
+        x = state["u" if engine == "fused" else "x"]
+        if x.dtype != (x.dtype if self._dtype is None else self._dtype):
+            raise ValueError(f"its state has dtype {x.dtype}, not {self._dtype}")
+        return self._make(float_dtype(x.dtype), engine == "fused")
 
-        Parameters and errors as for `ORGFW.load`.
-        """
-        return _files.load(cls, path, problem=problem, set=set, schedules=schedules)
-
-    def _state(self) -> dict[str, npt.NDArray[Any]]:
-        """All that `save` keeps beside the constructor's arguments; empty before any `fit`."""
-        if self._engine is None:
-            return {}
-        return {**self._engine.arrays(), "samples": np.array(self._n, np.intp)}
-
-    def _restore(self, t: int, arrays: dict[str, npt.NDArray[Any]]) -> None:
-        """Take over a saved state."""
-        if positive_int(t, "t") == 1 and not arrays:
-            return
-        samples, real = arrays.pop("samples"), arrays["sum"].dtype
-        if t == 1 or samples.shape or samples.dtype.kind != "i" or not samples >= 1:
-            raise ValueError("its number of iterations or of samples is out of range")
-        if real != (real if self._dtype is None else self._dtype):
-            raise ValueError(f"its state has dtype {real}, not {self._dtype}")
-        engine = self._make(float_dtype(real), self._fused)
-        _files.take_over(engine, arrays, self.set, self._check_names)
-        self._commit(engine, t - 1, int(samples))
-
-    def _check_names(self, engine: Any, arrays: dict[str, npt.NDArray[Any]]) -> None:
-        """Refuse arrays that are too many."""
-        if {*arrays} != {*engine.arrays()}:
-            raise ValueError(f"its state has an unknown array: {sorted(arrays)}")
+    def _resume(self, engine: Any) -> None:
+        self._decision = self._average = self._start
+        if engine is not None:
+            self._commit(engine, self._t - 1, self._n)
 
     def _make(self, dtype: npt.DTypeLike, fused: bool) -> Any:
         """Return an engine before its first iteration."""
@@ -276,7 +231,7 @@ class OfflineLearner(ABC):
         resume: bool,
         progress: Callable[[int], object] | None,
     ) -> FitResult:
-        N = positive_int(iterations, "iterations")
+        N = count(iterations, "iterations")
         resume = resume and self._engine is not None
         first = self._t if resume else 1
         if first > N:
@@ -295,8 +250,8 @@ class OfflineLearner(ABC):
                 "X must be dense, or sparse, as it was in the fit to be resumed; "
                 "engine='steps' takes both"
             )
+        losses, seconds = np.empty(N + 1 - first), np.empty(N + 1 - first)
         plan = [self._iteration(t, n, N) for t in range(first, N + 1)]
-        losses, seconds = np.empty(len(plan)), np.empty(len(plan))
         sizes = np.array([n if i.size is None else i.size for i in plan])
         elapsed, t = 0.0, first
         decisions: list[FloatArray] = []
@@ -362,11 +317,6 @@ class OfflineLearner(ABC):
             batches = (pick(rows[start:stop]) for start, stop in pairwise(starts))
             return engine.iterations(self._direction, t, batches, whole, eta)
         return engine.iterations(t, Rows(data.X, data.y, rows), starts, whole, eta)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state between two fits, for copies and pickles."""
-        with self._guard.state:
-            return {**vars(self), "_guard": Guard()}
 
     def _data(
         self, X: Any, y: Any, wanted: np.dtype[Any] | None

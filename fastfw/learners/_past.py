@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
+from itertools import count, groupby, pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, batch_parts
+from fastfw._csr import csr_features, is_sparse
 from fastfw.learners._streaming import batch_size
 from fastfw.problems import all_rows
 from fastfw.streams import Batch, Dataset
@@ -154,25 +157,13 @@ class Samples:
 
     def copy(self) -> Samples:
         """Return an independent copy; data matrices and full buffers are shared."""
-        other = object.__new__(Samples)  # not copy.copy, which would gather as pickle does
-        other.__dict__.update(self.__dict__)
+        other = copy.copy(self)
         names = ["numbers", "weights", "logits"]
         if self.kept and self.count < self.n:
             names += ["X", "y"]
         for name in names:
             setattr(other, name, getattr(self, name).copy())
         return other
-
-    def __deepcopy__(self, memo: object) -> Samples:
-        return self.copy()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the samples alone, not the matrix they come from."""
-        X, y, rows, weights, logits = self.arrays()
-        numbers = self.numbers[: self.count]
-        return Samples.restored, (
-            self.kept, self.n, numbers, X[rows], y[rows], weights, logits
-        )  # fmt: skip
 
 
 class Past:
@@ -186,20 +177,6 @@ class Past:
         #: Number of samples after each round.
         self.samples = samples
 
-    @classmethod
-    def of(cls, state: dict[str, Any]) -> Past:
-        """Return the past in a state, which may come from a file or have none yet."""
-        past = state.get("past")
-        if past is None:
-            return cls()
-        if isinstance(past, np.ndarray):
-            ends = np.flatnonzero(np.diff(past["round"], append=-1)) + 1
-            X, y = np.ascontiguousarray(past["X"]), np.ascontiguousarray(past["y"])
-            pairs = zip(np.split(X, ends[:-1]), np.split(y, ends[:-1]), strict=True)
-            return cls(tuple(pairs), tuple(ends.tolist()))
-        assert isinstance(past, cls)
-        return past
-
     def then(self, batch: Any) -> Past:
         """Return the past with one more batch."""
         if not isinstance(batch, Batch | Dataset):
@@ -207,22 +184,107 @@ class Past:
         before = self.samples[-1] if self.samples else 0
         return Past((*self.batches, batch), (*self.samples, before + batch_size(batch)))
 
-    def __deepcopy__(self, memo: object) -> Past:
-        return self
+    def __getstate__(self) -> dict[str, Any]:
+        """Keep the rows of data sets alone."""
+        batches = (
+            (b.X, b.y) if isinstance(b, Batch | Dataset) else b for b in self.batches
+        )  # fmt: skip
+        return {"batches": tuple(batches), "samples": self.samples}
 
-    def __array__(
-        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
-    ) -> npt.NDArray[Any]:
-        """All samples as one structured array, for a file."""
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return all batches as arrays, for a file: those alike in one array, row after row."""
+        found = {"past.samples": np.array(self.samples, np.intp)}
         try:
-            pairs = [tuple(np.asarray(part) for part in batch_parts(b)) for b in self.batches]
-            X, y = (np.concatenate([pair[i] for pair in pairs]) for i in (0, 1))
+            alike = groupby((_parts(batch) for batch in self.batches), key=_form)
+            for g, (_, group) in enumerate(alike):
+                columns = list(zip(*group, strict=True))
+                lengths = [part.shape[0] for part in columns[0]]
+                found[f"past.{g}.ends"] = np.cumsum(lengths)
+                for k, column in enumerate(columns):
+                    if [part.shape[0] for part in column] != lengths:
+                        raise ValueError("parts of a batch differ in length")
+                    found.update(_joined(f"past.{g}.{k}", column))
         except (TypeError, ValueError) as error:
             raise TypeError(f"the batches so far cannot be saved as arrays: {error}") from error
-        form: Any = [
-            ("round", np.intp), ("X", X.dtype, X.shape[1:]), ("y", y.dtype, y.shape[1:])
-        ]  # fmt: skip
-        whole = np.empty(len(X), form)
-        whole["round"] = np.repeat(np.arange(len(pairs)), np.diff(self.samples, prepend=0))
-        whole["X"], whole["y"] = X, y
-        return whole
+        return found
+
+    @classmethod
+    def restored(cls, stored: dict[str, Any]) -> Past:
+        """Return the past that `arrays` described, from the arrays of a file."""
+        if "past" in stored:  # written by 0.1.0
+            whole = stored.pop("past").read()
+            ends = np.flatnonzero(np.diff(whole["round"], append=-1)) + 1
+            parts = [np.ascontiguousarray(whole[name]) for name in ("X", "y")]
+            samples, batches = ends, list(_split(parts, ends))
+        else:
+            samples, batches = stored.pop("past.samples").read(), []
+            for g in count():
+                if f"past.{g}.ends" not in stored:
+                    break
+                ends = stored.pop(f"past.{g}.ends").read()
+                parts = [_part(stored, f"past.{g}.0")]
+                if any(name.startswith(f"past.{g}.1") for name in stored):
+                    parts.append(_part(stored, f"past.{g}.1"))
+                batches += _split(parts, ends)
+        if stored:
+            raise ValueError(f"its past has an unknown array {min(stored)!r}")
+        if samples.ndim != 1 or samples.dtype.kind != "i" or len(samples) != len(batches):
+            raise ValueError("its past is out of range")
+        return cls(tuple(batches), tuple(samples.tolist()))
+
+
+def _parts(batch: Any) -> tuple[Any, ...]:
+    """Return the arrays of a batch, one or two."""
+    if isinstance(batch, np.ndarray) or is_sparse(batch):
+        parts: tuple[Any, ...] = (batch,)
+    else:
+        parts = batch_parts(batch)
+    return tuple(part if is_sparse(part) else np.asarray(part) for part in parts)
+
+
+def _form(parts: tuple[Any, ...]) -> Any:
+    """Return what arrays that can be joined have in common."""
+    return [(type(part), part.dtype.str, part.shape[1:]) for part in parts]
+
+
+def _joined(name: str, column: tuple[Any, ...]) -> dict[str, npt.NDArray[Any]]:
+    """Return arrays one after the other, by name; a CSR matrix is four of them."""
+    if not is_sparse(column[0]):
+        return {name: np.concatenate(column)}
+    from scipy import sparse
+
+    if column[0].format != "csr":
+        raise TypeError("they are sparse matrices in another format than CSR; use X.tocsr()")
+    whole = sparse.vstack(column, format="csr")
+    form = np.array([whole.shape[1], isinstance(whole, sparse.sparray)], np.intp)
+    parts = {"data": whole.data, "indices": whole.indices, "indptr": whole.indptr, "form": form}
+    return {f"{name}.{part}": array for part, array in parts.items()}
+
+
+def _part(stored: dict[str, Any], name: str) -> Any:
+    """Return what `_joined` gave in this name, checked where it is a matrix."""
+    if name in stored:
+        return stored.pop(name).read()
+    from scipy import sparse
+
+    data, indices, indptr, form = (
+        stored.pop(f"{name}.{part}").read() for part in ("data", "indices", "indptr", "form")
+    )
+    if any(array.dtype.kind != "i" for array in (indices, indptr, form)):
+        raise ValueError("its past is out of range")
+    columns, new = form.tolist()
+    kind = sparse.csr_array if new else sparse.csr_matrix
+    matrix = kind((data, indices, indptr), shape=(len(indptr) - 1, columns))
+    csr_features(matrix, name=name)
+    return matrix
+
+
+def _split(parts: list[Any], ends: npt.NDArray[Any]) -> Iterator[Any]:
+    """Yield the batches that end at these rows: pairs, or what they are if they have one part."""
+    edges = [0, *ends.tolist()]
+    steps = np.diff(edges)
+    if not len(ends) or (steps < 0).any() or any(part.shape[0] != edges[-1] for part in parts):
+        raise ValueError("its past is out of range")
+    for first, end in pairwise(edges):
+        batch = tuple(part[first:end] for part in parts)
+        yield batch if len(batch) > 1 else batch[0]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray
 from fastfw.learners._active import ActiveSet
 from fastfw.learners._away import FusedAway
-from fastfw.learners._engines import Engine
+from fastfw.learners._engines import Engine, StepsEngine
 from fastfw.learners._history import HistoryLearner
 from fastfw.learners._oracles import decode, encode, toward, vertex
 from fastfw.schedules import Schedules, power_schedule
@@ -67,8 +67,6 @@ class OAW(HistoryLearner):
     >>> bool(result.losses[-20:].mean() < result.losses[0])
     True
     """
-
-    _kept = ("past", "vertices", "weights", "start_weight", "steps")
 
     def __init__(
         self,
@@ -128,16 +126,24 @@ class OAW(HistoryLearner):
         active.step_away(a, gamma)
         return a, -gamma
 
-    def _check_state(self, state: dict[str, Any]) -> None:
-        x, codes = state["x"], state["vertices"]
-        form = encode(self.set, vertex(self.set, np.zeros_like(x), 1), x.dtype)
-        if codes.shape[1:] != form.shape or codes.dtype != form.dtype:
-            raise ValueError("its active vertices do not fit")
-        if isinstance(self.set, ConvexSet):
-            points = (np.asarray(decode(self.set, code, x.dtype)) for code in codes)
+    def _forms(self, engine: Any) -> dict[str, Any]:
+        forms = super()._forms(engine)
+        if isinstance(engine, StepsEngine):
+            x = engine.state["x"]
+            code = encode(self.set, vertex(self.set, np.zeros_like(x), 1), x.dtype)
+            forms.update(ActiveSet().arrays(code.dtype, code.shape))
+        return forms
+
+    def _read(self, engine: Any, stored: dict[str, Any]) -> dict[str, Any]:
+        state = super()._read(engine, stored)
+        if isinstance(engine, StepsEngine) and isinstance(self.set, ConvexSet):
+            dtype = state["x"].dtype
+            points = (np.asarray(decode(self.set, code, dtype)) for code in state["vertices"])
             if not all(self.set.contains(point, tol=1e-3) for point in points):
                 raise ValueError("its active vertices lie outside the set")
-        ActiveSet.of(state)
+        if ActiveSet.of(state).steps >= self._t:
+            raise ValueError("its active set is out of range")
+        return state
 
     def _make_fused(self, start: FloatArray) -> Engine:
         direction = partial(self._direction, self._schedules)

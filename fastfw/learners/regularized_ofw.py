@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, positive_float, positive_int
+from fastfw._checks import FloatArray, positive_float
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import Engine
+from fastfw.learners._learner import count
 from fastfw.learners._momentum import can_fuse
 from fastfw.learners._oracles import evaluate, toward, vertex
 from fastfw.learners._regularised import FusedRegularised, theory_constant
@@ -84,7 +85,7 @@ class RegularizedOFW(OnlineLearner):
         init: str | None = None,
         threads: int | None = None,
     ) -> None:
-        self._rounds = None if rounds is None else positive_int(rounds, "rounds")
+        self._rounds = None if rounds is None else count(rounds, "rounds")
         self._eta = None if eta is None else positive_float(eta, "eta")
         super().__init__(
             problem,
@@ -122,14 +123,14 @@ class RegularizedOFW(OnlineLearner):
         T = t if rounds is None else rounds
         return float(2.0 / (c / T**0.75))
 
-    def _check_names(self, engine: Engine, arrays: dict[str, npt.NDArray[Any]]) -> None:
-        names = {*engine.arrays(), *(() if self._fused else ("total_gradient", "constant"))}
-        if names != {*arrays}:
-            raise ValueError(f"its state has {sorted(arrays)}, but {sorted(names)} are wanted")
-        if not self._fused:
-            total, constant = arrays["total_gradient"], arrays["constant"]
-            if total.shape != self._start.shape or constant.shape or not constant > 0.0:
-                raise ValueError("its gradients or its constant do not fit")
+    def _first_state(self, start: FloatArray) -> dict[str, Any]:
+        return {"x": start, "total_gradient": np.zeros_like(start), "constant": np.array(0.0)}
+
+    def _read(self, engine: Any, stored: dict[str, Any]) -> dict[str, Any]:
+        state = super()._read(engine, stored)
+        if not state["constant"] > 0.0:
+            raise ValueError("its constant is out of range")
+        return state
 
     def _can_fuse(self) -> bool:
         return can_fuse(self.problem, self.set)

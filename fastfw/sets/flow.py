@@ -86,6 +86,7 @@ class FlowPolytope(ConvexSet):
 
     def __init__(self, edges: Any, source: Hashable, sink: Hashable) -> None:
         pairs = _pairs(edges)
+        source, sink = _plain(source), _plain(sink)
         number: dict[Any, int] = {}
         for j, pair in enumerate(pairs):
             for node in pair:

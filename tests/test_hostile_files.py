@@ -1,0 +1,262 @@
+"""Files of learners that lie about sizes, counts and values: refused before they cost anything."""
+
+import io
+import json
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+
+from cells import Cell
+from test_save_load import read, write
+
+#: One of each engine that has a state of its own, with what belongs to its file.
+MAKERS = {
+    "ORGFW": Cell("ORGFW", "softmax", "dense", "float64", "fused"),
+    "ORGFW csr": Cell("ORGFW", "softmax", "csr", "float64", "fused"),
+    "ORGFW steps": Cell("ORGFW", "softmax", "dense", "float64", "steps"),
+    "OSFW network": Cell("OSFW", "network", "dense", "float32", "fused"),
+    "OFW": Cell("OFW", "softmax", "dense", "float64", "fused"),
+    "OFW pairs": Cell("OFW", "softmax", "pairs", "float64", "fused"),
+    "OFW steps": Cell("OFW", "softmax", "csr", "float64", "fused"),
+    "OAW": Cell("OAW", "network", "dense", "float64", "fused"),
+    "OAW steps": Cell("OAW", "softmax", "pairs", "float64", "steps"),
+    "RegularizedOFW": Cell("RegularizedOFW", "softmax", "dense", "float64", "fused"),
+    "MORGFW": Cell("MORGFW", "softmax", "dense", "float64", "fused"),
+    "MetaFrankWolfe steps": Cell("MetaFrankWolfe", "network", "dense", "float64", "fused"),
+    "SVRF": Cell("SVRF", "softmax", "dense", "float64", "fused"),
+    "SVRF csr": Cell("SVRF", "softmax", "csr", "float64", "fused"),
+    "SpiderFW network": Cell("SpiderFW", "network", "dense", "float64", "fused"),
+}
+HUGE = 2**62
+
+
+def half(cell, path):
+    """Save a learner in the middle of its rounds; return what its file holds."""
+    learner = cell.learner()
+    cell.play(learner, 0, 3)
+    learner.save(path)
+    return read(path)
+
+
+def refused(cell, path, peak=2e6):
+    """Return the one line with which a file is refused, without much memory."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="is not a saved") as caught:
+            cell.kind.load(path)
+        assert tracemalloc.get_traced_memory()[1] < peak
+    finally:
+        tracemalloc.stop()
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("cell", MAKERS.values(), ids=MAKERS)
+def test_states_that_lie(cell, tmp_path):
+    """Every array in turn: absent, of another form or dtype, not finite, enormous, negative."""
+    path = tmp_path / "learner.npz"
+    header, arrays = half(cell, path)
+    cell.kind.load(path)
+    for name in (name for name in arrays if name.startswith("state.")):
+        array = arrays[name]
+        changes = [None, array[np.newaxis], array.astype("U8"), array.astype(complex)]
+        if array.size:
+            changes.append(array.reshape(-1)[:-1].copy())
+        if array.dtype.kind == "f":
+            changes += [np.full_like(array, value) for value in (np.nan, np.inf)]
+        if array.dtype.kind == "i":
+            limits = np.iinfo(array.dtype)
+            changes += [np.full_like(array, value) for value in (limits.max, limits.min // 2)]
+        for change in changes:
+            changed = {**arrays, name: change}
+            write(path, header, {k: v for k, v in changed.items() if v is not None})
+            if change is not None and array.size == 0 and change.size == 0 and change.ndim == 1:
+                continue
+            refused(cell, path)
+    for name in ("sum", "total"):
+        if f"state.{name}" in arrays:
+            for value in (1e300, -1e30, 1e6):
+                with np.errstate(over="ignore"):
+                    total = np.full_like(arrays[f"state.{name}"], value)
+                write(path, header, {**arrays, f"state.{name}": total})
+                refused(cell, path)
+
+
+COUNTS = (10**30, 2**70, HUGE, 10**9, 0, -1, 2.5, "9", [9], True)
+
+
+@pytest.mark.parametrize("count", COUNTS, ids=str)
+def test_counts_that_lie(count, tmp_path):
+    """Of rounds, base learners, samples: refused, or of no consequence."""
+    path = tmp_path / "learner.npz"
+    for name in ("MORGFW", "MetaFrankWolfe steps"):
+        header, arrays = half(MAKERS[name], path)
+        options = {**header["options"], "inner_steps": count}
+        write(path, {**header, "options": options}, arrays)
+        refused(MAKERS[name], path)
+        options = {**header["options"], "inner_steps": None, "rounds": count}
+        write(path, {**header, "options": options}, arrays)
+        refused(MAKERS[name], path)
+    for name, cell in MAKERS.items():
+        header, arrays = half(cell, path)
+        if count != 10**9 or "OFW" in name.split():
+            write(path, {**header, "t": count}, arrays)
+            refused(cell, path)
+        if cell.offline and isinstance(count, int) and not 0 < count < 2**53:
+            if abs(count) <= HUGE:
+                write(path, header, {**arrays, "state.samples": np.array(count)})
+                refused(cell, path)
+            for option in ("epoch_length", "batch_size"):
+                if count == HUGE:
+                    continue
+                write(path, {**header, "options": {**header["options"], option: count}}, arrays)
+                refused(cell, path)
+
+
+SETS = (
+    {"name": "RowL1Ball", "shape": [3, 10**12], "radius": 2.0},
+    {"name": "RowL1Ball", "shape": [10**9, 10**9], "radius": 2.0},
+    {"name": "RowL1Ball", "shape": [10**30, 5], "radius": 2.0},
+    {"name": "L2Ball", "shape": [3, 10**11], "radius": 2.0},
+    {"name": "LInfBall", "shape": 10**12, "radius": 2.0},
+    {"name": "Simplex", "size": 10**12, "radius": 2.0},
+    {"name": "BirkhoffPolytope", "size": 10**6},
+    {"name": "BirkhoffPolytope", "n": 10**6},
+    {"name": "NuclearNormBall", "shape": [10**6, 10**6], "radius": 1.0},
+    {"name": "KSparsePolytope", "shape": 10**12, "k": 10**9, "radius": 1.0},
+    {"name": "ProductSet", "blocks": [["a", {"name": "L1Ball", "size": 10**12, "radius": 1.0}]]},
+    {"name": "ProductSet", "blocks": []},
+    {"name": "ProductSet", "blocks": [[["a"], {"name": "L1Ball", "size": 3, "radius": 1.0}]]},
+    {"name": "__class__"},
+    {"name": ["RowL1Ball"], "shape": [3, 5], "radius": 2.0},
+)
+
+
+@pytest.mark.parametrize("described", SETS, ids=str)
+def test_sets_and_problems_that_lie(described, tmp_path):
+    path, cell = tmp_path / "learner.npz", MAKERS["ORGFW"]
+    header, arrays = half(cell, path)
+    write(path, {**header, "set": described}, arrays)
+    refused(cell, path)
+    shape = described.get("shape", [3, described.get("size", described.get("n", 10**12))])
+    if isinstance(shape, list):
+        problem = {**header["problem"], "n_classes": shape[0], "n_features": shape[1]}
+        write(path, {**header, "set": described, "problem": problem}, arrays)
+        refused(cell, path)
+
+
+def rewritten(path, change, **options):
+    """Write the archive once more, each member's bytes as `change` makes them."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", **options) as archive:
+        for name, content in change(members):
+            archive.writestr(name, content)
+
+
+def npy(array):
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+def bomb(name):
+    """One member more, of zeros."""
+    zeros = npy(np.zeros(20_000_000, np.uint8))
+    return lambda members: [*members.items(), (f"{name}.npy", zeros)]
+
+
+@pytest.mark.parametrize("name", ["state.more", "more", "header", "state.u", "start", "state.sum"])
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_archives_that_inflate(name, method, tmp_path):
+    """A small file, which would need a thousand times as much memory."""
+    path, cell = tmp_path / "learner.npz", MAKERS["ORGFW"]
+    half(cell, path)
+
+    def change(members):
+        return {**members, **dict(bomb(name)(members))}.items()
+
+    rewritten(path, change, compression=method)
+    assert path.stat().st_size < 200_000
+    assert "compressed" in refused(cell, path)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_archives_whose_directory_lies(tmp_path):
+    path, cell = tmp_path / "learner.npz", MAKERS["ORGFW"]
+    half(cell, path)
+    whole = path.read_bytes()
+    rewritten(path, lambda members: [*members.items(), ("header.npy", members["header.npy"])])
+    assert "twice" in refused(cell, path)
+    path.write_bytes(whole)
+    rewritten(path, lambda members: [*members.items(), *(("state.u.npy", b""),) * 3])
+    refused(cell, path)
+    path.write_bytes(whole)
+    rewritten(path, lambda members: [*members.items(), ("state.u", members["state.u.npy"])])
+    assert "twice" in refused(cell, path)
+    # many entries for the same bytes
+    path.write_bytes(whole)
+    with zipfile.ZipFile(path, "a") as archive:
+        for k in range(2000):
+            again = zipfile.ZipInfo(f"state.{k}.npy")
+            first = archive.getinfo("state.u.npy")
+            again.header_offset, again.CRC = first.header_offset, first.CRC
+            again.file_size = again.compress_size = first.file_size
+            archive.filelist.append(again)
+        archive._didModify = True
+    refused(cell, path)
+    # arrays that say they are larger than they are, and the other way round
+    for shape in ("(3, 1000000000000)", "(1000000000000, 5)", "(0, 5)", "(-3, 5)", "(3,)"):
+        path.write_bytes(whole)
+
+        def change(members, shape=shape):
+            text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}"
+            head = b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + f"{text:117}\n".encode()
+            content = members["state.u.npy"]
+            return {**members, "state.u.npy": head + content[128:]}.items()
+
+        rewritten(path, change)
+        refused(cell, path)
+
+
+HEADERS = [
+    {"seed": 10**4000},
+    {"seed": [3] * 100_000},
+    {"problem": {"name": "SoftmaxRegression", "n_features": 10**30, "n_classes": 3}},
+    {"schedules": {"step": {"c": 1e308, "e": 1e308}, "momentum": {"c": -1.0, "e": 0.0}}},
+    {"schedules": {"step": {"value": float("nan")}, "momentum": {"value": 0.5}}},
+    {"schedules": {"step": {"value": 10**400}, "momentum": {"value": 0.5}}},
+    {"options": {"threads": 0}},
+    {"options": {"threads": 2.5}},
+    {"dtype": "V1000000000"},
+    {"dtype": {"names": ["a"] * 1000}},
+    {"engine": "fused" * 1000},
+    {"fused": "yes", "engine": "steps"},
+]
+
+
+@pytest.mark.parametrize("changes", HEADERS, ids=lambda changes: str(changes)[:40])
+def test_headers_that_lie(changes, tmp_path):
+    path, cell = tmp_path / "learner.npz", MAKERS["ORGFW"]
+    header, arrays = half(cell, path)
+    write(path, {**header, **changes}, arrays)
+    if "seed" not in changes:  # large ones are allowed
+        refused(cell, path)
+        return
+    try:
+        assert cell.kind.load(path).play().shape == (3, 5)
+    except ValueError as error:
+        assert "is not a saved ORGFW" in str(error)  # noqa: PT017
+
+
+def test_headers_of_any_depth(tmp_path):
+    path, cell = tmp_path / "learner.npz", MAKERS["ORGFW"]
+    header, arrays = half(cell, path)
+    inner = json.dumps({"name": "L1Ball", "size": 3, "radius": 1.0})
+    for depth in (50, 2000):
+        nested = '{"name": "ProductSet", "blocks": [["a", ' * depth + inner + "]]}" * depth
+        text = json.dumps({**header, "set": "HERE"}).replace('"HERE"', nested)
+        write(path, text.encode(), arrays)
+        refused(cell, path, peak=1e7)
