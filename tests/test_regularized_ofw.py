@@ -223,7 +223,7 @@ def test_a_failed_round_leaves_the_learner_as_it_was(engine, after, tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"rounds": 0}, ValueError, "rounds must be an integer >= 1"),
+        ({"rounds": 0}, ValueError, "rounds must be an integer from 1 to"),
         ({"rounds": 2.0}, TypeError, "rounds must be an integer"),
         ({"eta": 0.0}, ValueError, "eta must be a positive number"),
         ({"eta": "large"}, TypeError, "eta must be a positive number"),

@@ -513,7 +513,7 @@ NUMPYS_SETS = [
     fw.FlowPolytope(np.array([["a", "b"], ["b", "c"]]), np.str_("a"), np.array(["c"])[0]),
     fw.L1Ball(np.int64(3), np.float32(2.0), "random", np.uint8(3)),
     fw.RowL1Ball(np.array([2, 3]), np.int8(2), "random", (np.int64(1), np.uint64(2))),
-    fw.LInfBall(np.array(3), np.float16(0.5)),
+    fw.LInfBall(np.uint16(3), np.float16(0.5)),
     fw.L2Ball((np.int8(2), np.int64(3)), np.float64(1.0)),
     fw.GroupL1Ball(np.array([0, 1, 1], np.int8), np.float32(1.0)),
     fw.KSparsePolytope(np.int64(4), np.int8(2), np.float32(1.0)),

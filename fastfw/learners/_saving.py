@@ -77,7 +77,7 @@ def save(learner: Learner, path: str | PathLike[str]) -> None:
             arrays[f"state.{part}"] = array
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
     with atomic_write(path, binary=True) as file:
-        np.savez(file, header=text, **arrays)
+        np.savez(file, header=text, **{name: arrays[name] for name in sorted(arrays)})
 
 
 def load(
