@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
@@ -39,6 +40,7 @@ __all__ = [
     "positive_float",
     "positive_int",
     "real_array",
+    "renamed",
     "require",
     "sealed",
     "seed",
@@ -354,6 +356,16 @@ def positive_int(value: object, name: str, *, minimum: int = 1, maximum: int | N
     if number < minimum or (maximum is not None and number > maximum):
         raise ValueError(f"{name} must be {wanted}, but it is {number}")
     return number
+
+
+def renamed(old: str, given_as_old: Any, new: str, given: Any, stacklevel: int = 3) -> Any:
+    """Return an argument that has a new name, whichever was used for it."""
+    if given_as_old is None:
+        return given
+    if given is not None:
+        raise TypeError(f"{old} is an earlier name of {new}: give one of them, not both")
+    warnings.warn(f"{old} is called {new} now", DeprecationWarning, stacklevel=stacklevel)
+    return given_as_old
 
 
 def seed(value: object, name: str = "seed") -> int | tuple[int, ...]:

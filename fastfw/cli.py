@@ -1,4 +1,4 @@
-"""The command line: ``fastfw compare | reproduce | tune | info | warmup``.
+"""The command line: ``fastfw compare | compare-network | reproduce | tune | info | warmup``.
 
 Exit codes: 0 done; 1 the work failed; 2 the input cannot be used (one line on stderr says why);
 130 interrupted, 143 terminated. Only what a command needs is imported, and only once its arguments
@@ -14,18 +14,47 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
 from types import FrameType
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
-from fastfw._commands import compare, reproduce, tune
-from fastfw._commands.options import Help, Parser, UsageError, whole
-from fastfw._commands.output import progress_bar, say, silence_stdout, write
-from fastfw.experiments.methods import closest
+from fastfw._options import (
+    Help,
+    Parser,
+    UsageError,
+    add_options,
+    each,
+    method_names,
+    one_of,
+    positive,
+    schedule,
+    whole,
+)
+from fastfw._output import (
+    deliver,
+    progress_bar,
+    remove_empty,
+    resumable,
+    say,
+    silence_stdout,
+    take_folder,
+    unusable_input,
+    write,
+)
+from fastfw.experiments.methods import (
+    METHODS,
+    NETWORK_METHODS,
+    TABLE,
+    closest,
+    default_methods,
+    find_methods,
+)
 
 __all__ = ["main"]
 
-COMMANDS = ("compare", "reproduce", "tune", "info", "warmup")
+FIGURES = ("figure1", "figure2", "figure3")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -40,30 +69,150 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="store_true", help="print the version and stop")
     commands = parser.add_subparsers(
-        title="commands", dest="command", metavar="{" + ",".join(COMMANDS) + "}"
+        title="commands", dest="command", metavar="{" + ",".join(_RUN) + "}"
     )
-    compare.add_parser(commands)
-    reproduce.add_parser(commands)
-    tune.add_parser(commands)
-    commands.add_parser(
+
+    def command(name: str, help: str, description: str, epilog: str) -> argparse.ArgumentParser:
+        made: argparse.ArgumentParser = commands.add_parser(
+            name,
+            help=help,
+            description=description,
+            epilog=epilog,
+            formatter_class=Help,
+            allow_abbrev=False,
+        )
+        return made
+
+    hidden = {"help": argparse.SUPPRESS}
+    compare = command(
+        "compare",
+        "run methods on the same batches and measure their regret",
+        "Run several methods on the same batches, measure their regret against the best "
+        "fixed\ndecision, print a table and write regret.csv, summary.csv and regret.png.",
+        "examples:\n  fastfw compare\n"
+        "  fastfw compare --data mnist --rounds 400 --batch-size 600 --radius 8 --trials 6\n"
+        "  fastfw compare --setting adversarial --methods morgfw,metafw,rofw,ofw,oaw\n"
+        "  fastfw compare --data my.npz --methods orgfw --step 1,1 --momentum 1,2/3\n"
+        "  fastfw compare --preset theory --bounds\n\n"
+        "Trial i (from 0) draws its batches with seed SEED + i, the same for all methods.\n"
+        + _GO_ON,
+    )
+    add_options(
+        compare,
+        ("--data", "--root", "--problem", "--hidden", "--init", "--setting", "--methods",
+         "--rounds", "--batch-size", "--radius", "--trials", "--seed", "--dtype", "--preset",
+         "--step", "--momentum", "--inner-steps", "--sub-batch-size", "--bounds", "--jobs",
+         "--out"),
+        problem={
+            "metavar": "softmax|network",
+            "type": one_of(("softmax", "network")),
+            "default": "softmax",
+            "help": "multiclass logistic regression; network is another name of compare-network",
+        },
+        hidden=hidden,
+        init=hidden,
+        out={"default": "fastfw-compare"},
+    )  # fmt: skip
+    network = command(
+        "compare-network",
+        "train a network with several methods at equal work",
+        "Train a network with one hidden layer at equal gradient evaluations, with the "
+        "offline\nmethods svrf and spiderfw too, print a table and write trace.csv, summary.csv "
+        "and network.png.",
+        "examples:\n  fastfw compare-network --hidden 10\n"
+        "  fastfw compare-network --data mnist --methods orgfw,osfw,spiderfw --trials 3\n\n"
+        "Trial i (from 0) has the seed SEED + i, the same for all methods.\n" + _GO_ON,
+    )
+    names = ",".join(method.name for method in NETWORK_METHODS)
+    add_options(
+        network,
+        ("--data", "--root", "--hidden", "--init", "--methods", "--rounds", "--batch-size",
+         "--radius", "--trials", "--seed", "--dtype", "--step", "--momentum", "--jobs", "--out"),
+        methods={
+            "type": method_names(NETWORK_METHODS), "help": f"which methods (default: {names})"
+        },
+        rounds={"help": "rounds of orgfw in a trial (default: 4000)"},
+        batch_size={"help": "rows in a batch (default: 16)"},
+        radius={"help": "radius of all l1 balls (default: 10)"},
+        dtype={"help": "of features and parameters"},
+        step={"help": "step min(C/(t+1)^E, 1) for all online methods, in place of the paper's"},
+        out={"default": "fastfw-compare-network"},
+    )  # fmt: skip
+    reproduce = command(
+        "reproduce",
+        "run one of the paper's figures: picture, numbers, claims",
+        "Run one of the paper's figures and write its picture, a CSV file with every "
+        "number, a\nsummary, and claims.md, which answers the paper's claims with these numbers.\n"
+        "  figure1  stochastic setting: regret, time per round, suboptimality by time\n"
+        "  figure2  adversarial setting: regret, time per round\n"
+        "  figure3  network with one hidden layer: suboptimality and accuracies by time",
+        "examples:\n  fastfw reproduce figure1 --quick\n"
+        "  fastfw reproduce figure2 --data mnist --out results\n\n" + _GO_ON,
+    )
+    several: dict[str, Any] = {"nargs": "+", "action": "extend", "default": None}
+    add_options(
+        reproduce,
+        ("figure", "--data", "--titles", "--root", "--quick", "--trials", "--seed", "--rounds",
+         "--batch-size", "--radius", "--jobs", "--out"),
+        figure={"metavar": "|".join(FIGURES), "type": one_of(FIGURES), "help": "which figure"},
+        data={
+            **several,
+            "help": "one data set or several, as for compare (default: mnist cifar10; with --quick "
+            "the embedded one)",
+        },
+        titles={
+            **several,
+            "metavar": "TITLE",
+            "help": "what pictures call them, one title for each data set",
+        },
+        trials={"default": None, "help": "runs of each method (default: 6; with --quick 3)"},
+        rounds={"help": "rounds, also those of ORGFW against time (default: the paper's)"},
+        batch_size={"help": "rows in a batch (default: the paper's)"},
+        radius={"help": "l1 norm that each row may have (default: the paper's)"},
+        out={"default": "fastfw-reproduce"},
+    )  # fmt: skip
+    tune = command(
+        "tune",
+        "search constants of step and momentum on a grid",
+        "Run a method with all combinations of constants, print the best ones and write tune.csv.",
+        "examples:\n  fastfw tune\n"
+        "  fastfw tune --method osfw --step 1,1 0.5,2/3 --momentum 1,2/3 --jobs 2\n\n"
+        + _GO_ON
+        + "\nA finer grid needs no trial twice.",
+    )
+    pairs: dict[str, Any] = {**several, "type": each(schedule, commas=1)}
+    add_options(
+        tune,
+        ("--method", "--data", "--root", "--setting", "--step", "--momentum", "--scale", "--eta",
+         "--rounds", "--batch-size", "--radius", "--trials", "--seed", "--criterion", "--jobs",
+         "--out"),
+        step={
+            **pairs,
+            "help": "steps min(C/(t+1)^E, 1) to try (default: C of 0.1, 0.5, 1, 2, E of 1/2, 2/3, "
+            "1)",
+        },
+        momentum={
+            **pairs,
+            "help": "momenta likewise, for methods that have one (default: C of 0.5, 1, 2)",
+        },
+        eta={**several, "metavar": "C", "type": each(positive), "help": argparse.SUPPRESS},
+        trials={"default": 3, "help": "runs of each combination"},
+        out={"default": "fastfw-tune"},
+    )  # fmt: skip
+    command(
         "info",
-        help="versions, processor, threads, kernel cache",
-        description="Print versions, processor, cores and threads, the BLAS of NumPy, the kernel "
+        "versions, processor, threads, kernel cache",
+        "Print versions, processor, cores and threads, the BLAS of NumPy, the kernel "
         "cache\nand the data folder: what a bug report should say.",
-        epilog="example:\n  fastfw info",
-        formatter_class=Help,
-        allow_abbrev=False,
+        "example:\n  fastfw info",
     )
-    warmup = commands.add_parser(
+    command(
         "warmup",
-        help="compile and cache every kernel",
-        description="Compile every kernel for float64 and float32 and keep the result on disk, so "
+        "compile and cache every kernel",
+        "Compile every kernel for float64 and float32 and keep the result on disk, so "
         "that\nlater runs start at once. A second call finds everything there and is quick.",
-        epilog="examples:\n  fastfw warmup\n  fastfw warmup --jobs 1",
-        formatter_class=Help,
-        allow_abbrev=False,
-    )
-    warmup.add_argument(
+        "examples:\n  fastfw warmup\n  fastfw warmup --jobs 1",
+    ).add_argument(
         "--jobs",
         type=whole(1),
         metavar="N",
@@ -72,7 +221,142 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-# --- commands ---------------------------------------------------------------------------------
+_GO_ON = (
+    "Every finished trial is kept in DIR/trials. What was stopped, by Ctrl-C or otherwise, goes "
+    "on\nfrom there when the same command is given again."
+)
+
+
+# --- experiments ------------------------------------------------------------------------------
+
+
+def _run(
+    options: argparse.Namespace,
+    function: str,
+    names: str,
+    files: tuple[str, ...],
+    begin: Callable[[], None] = lambda: None,
+    keep: bool = False,
+    **more: Any,
+) -> int:
+    """Carry out an experiment with the options of these names, and deliver its report.
+
+    What is wrong before the work begins is the input's fault. Trials are kept as they finish,
+    and, unless `keep` says so, no longer than until the files are there.
+    """
+    out = Path(options.out)
+    made = take_folder(options.out, files)
+    given = {name: getattr(options, name) for name in f"{names} root trials seed".split()}
+    given = {name: value for name, value in given.items() if value is not None}
+    try:
+        with resumable(out / "trials"), progress_bar() as progress:
+            if progress is not None:
+                progress(0, 1, "data")
+            home, name = function.split(".")
+            with unusable_input():
+                from fastfw.experiments.trials import prepared
+
+                experiment = getattr(import_module(f"fastfw.experiments.{home}"), name)
+                plan = prepared(experiment)(**given, **more, n_jobs=options.jobs, progress=progress)
+            begin()
+            try:
+                result = plan.carry_out()
+            except FloatingPointError as error:  # features too large or too small
+                raise UsageError(str(error)) from error
+        from fastfw.experiments.reports import report
+
+        return deliver(out, report(result), (lambda: None) if keep else plan.forget)
+    finally:
+        remove_empty([out / "trials", *made])
+
+
+def _compare(options: argparse.Namespace) -> int:
+    """Run ``fastfw compare``."""
+    if options.problem == "network":
+        for name, given in (
+            ("--setting adversarial", options.setting != "stochastic"),
+            ("--preset", options.preset is not None),
+            ("--inner-steps", options.inner_steps is not None),
+            ("--bounds", options.bounds),
+        ):
+            if given:
+                raise UsageError(f"argument {name.split()[0]}: {name} is not for --problem network")
+        return _compare_network(options)
+    for name, given in (("--hidden", options.hidden), ("--init", options.init)):
+        if given is not None:
+            raise UsageError(f"argument {name}: it is for --problem network")
+    offline = [method.name for method in TABLE if method.offline]
+    if set(offline) & set(options.methods or ()):
+        raise UsageError(f"argument --methods: {', '.join(offline)} are for --problem network")
+
+    def cautions() -> None:
+        for method in find_methods(options.methods or default_methods(options.setting)):
+            caution = method.caution(options.setting)
+            if caution is not None:
+                say(f"note: {caution}")
+
+    return _run(
+        options,
+        "comparison.compare",
+        "data setting methods rounds batch_size radius dtype preset step momentum inner_steps "
+        "bounds",
+        ("regret.csv", "summary.csv", "regret.png"),
+        cautions,
+        sub_batch_size=options.sub_batch_size,
+        folder=Path(options.out) / "trials",
+    )
+
+
+def _compare_network(options: argparse.Namespace) -> int:
+    """Run ``fastfw compare-network``."""
+    return _run(
+        options,
+        "training.compare_network",
+        "data methods rounds batch_size radius dtype hidden init step momentum",
+        ("trace.csv", "summary.csv", "network.png"),
+        folder=Path(options.out) / "trials",
+    )
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    """Run ``fastfw reproduce``."""
+    for given in options.data or ():
+        if "," in given and not Path(given).exists():
+            raise UsageError(
+                f"argument --data: {given!r} given; data sets are given with spaces between them"
+            )
+    return _run(
+        options,
+        "reproduction.reproduce",
+        "figure data out quick titles rounds batch_size radius",
+        (f"{options.figure}.png", f"{options.figure}.csv", "claims.md"),
+        keep=True,
+    )
+
+
+def _tune(options: argparse.Namespace) -> int:
+    """Run ``fastfw tune``."""
+    options.method = options.method or ("orgfw",)
+    if len(options.method) != 1:
+        raise UsageError(
+            f"argument --method: {', '.join(options.method)} given, one method is wanted, of "
+            f"{', '.join(method.name for method in METHODS)}"
+        )
+    return _run(
+        options,
+        "tuning.grid_search",
+        "data setting rounds batch_size radius criterion",
+        ("tune.csv",),
+        keep=True,
+        method=options.method[0],
+        steps=options.step,
+        momenta=options.momentum,
+        scales=options.scale or options.eta,
+        folder=Path(options.out) / "trials",
+    )
+
+
+# --- other commands ---------------------------------------------------------------------------
 
 
 def _info(options: argparse.Namespace) -> int:
@@ -107,9 +391,10 @@ def _warmup(options: argparse.Namespace) -> int:
 
 
 _RUN = {
-    "compare": compare.run,
-    "reproduce": reproduce.run,
-    "tune": tune.run,
+    "compare": _compare,
+    "compare-network": _compare_network,
+    "reproduce": _reproduce,
+    "tune": _tune,
     "info": _info,
     "warmup": _warmup,
 }
@@ -165,8 +450,8 @@ def _show_warning(
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the command line; a mistyped command gets a suggestion."""
     parser = _parser()
-    if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
-        parser.error(f"unknown command {arguments[0]!r}; {closest(arguments[0], COMMANDS)}")
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in tuple(_RUN):
+        parser.error(f"unknown command {arguments[0]!r}; {closest(arguments[0], tuple(_RUN))}")
     return parser.parse_args(arguments)
 
 

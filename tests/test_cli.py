@@ -17,10 +17,9 @@ import numpy as np
 import pytest
 
 import fastfw as fw
-from fastfw import _files
 from fastfw._info import cache_state
 from fastfw.cli import main
-from fastfw.experiments import METHODS, comparison
+from fastfw.experiments import METHODS, compare, setups, trials
 
 FILES = ["regret.csv", "regret.png", "summary.csv"]
 SMALL = ["--rounds", "4", "--batch-size", "3", "--radius", "2", "--trials", "2"]
@@ -99,22 +98,13 @@ def test_compare_with_one_trial_of_one_round(tmp_path, blobs, capsys):
         assert float(text) == pytest.approx(float(row["regret"]), rel=1e-3)
 
 
-def test_compare_repeats_itself(tmp_path, blobs, capsys):
-    curves = []
-    for name in ("a", "b"):
-        assert main(["compare", "--data", blobs, "--out", str(tmp_path / name), *SMALL]) == 0
-        with (tmp_path / name / "regret.csv").open(newline="") as handle:
-            curves.append([row[:5] for row in csv.reader(handle)])
-    assert curves[0] == curves[1]
-
-
 def test_compare_passes_every_option_on(tmp_path, blobs, capsys):
     options = ["--methods", "OSFW", "--seed", "5", "--dtype", "float32"]
     options += ["--step", "1/2,1", "--momentum", "1,2/3"]
     assert main(["compare", "--data", blobs, "--out", str(tmp_path), *SMALL, *options]) == 0
     with (tmp_path / "summary.csv").open(newline="") as handle:
         (row,) = csv.DictReader(handle)
-    expected = comparison.compare(
+    expected = compare(
         blobs,
         methods=["osfw"],
         rounds=4,
@@ -224,13 +214,13 @@ def test_compare_shows_a_bar_on_a_terminal(tmp_path, blobs, capsys, monkeypatch)
 
 
 def test_compare_shows_warnings_in_one_line(tmp_path, blobs, capsys, monkeypatch):
-    real = comparison.best_fixed_decision
+    real = setups.best_fixed_decision
 
     def warning(*arguments, **options):
         warnings.warn("not quite\nthere", RuntimeWarning, stacklevel=2)
         return real(*arguments, **options)
 
-    monkeypatch.setattr(comparison, "best_fixed_decision", warning)
+    monkeypatch.setattr(setups, "best_fixed_decision", warning)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         assert main(["compare", "--data", blobs, "--out", str(tmp_path), *SMALL]) == 0
@@ -406,18 +396,6 @@ def test_truncated_idx_files_are_refused(tmp_path, capsys, zipped):
     assert os.listdir(tmp_path) == ["mnist"]
 
 
-@pytest.mark.parametrize("where", ["file", "file/below", "taken"])
-def test_unwritable_out_is_refused_before_the_work(tmp_path, capsys, monkeypatch, where):
-    def no_work(*arguments, **options):
-        raise AssertionError("the work has begun")
-
-    monkeypatch.setattr(comparison, "prepare", no_work)
-    (tmp_path / "file").write_text("")
-    (tmp_path / "taken" / "regret.csv").mkdir(parents=True)
-    assert "--out" in refused(capsys, ["compare", "--out", str(tmp_path / where)])
-    assert sorted(os.listdir(tmp_path)) == ["file", "taken"]
-
-
 @pytest.mark.skipif(
     os.name == "nt" or not hasattr(os, "geteuid") or os.geteuid() == 0,
     reason="permissions do not stop this user",
@@ -448,7 +426,7 @@ def test_interrupted(tmp_path, blobs, capsys, monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(comparison, "run", interrupted)
+    monkeypatch.setattr(trials, "run_all", interrupted)
     out = str(tmp_path / "a" / "b")
     assert main(["compare", "--data", blobs, "--out", out, *SMALL]) == 130
     assert capsys.readouterr() == ("", "fastfw: interrupted\n")
@@ -459,11 +437,11 @@ def test_interrupted(tmp_path, blobs, capsys, monkeypatch):
 def test_interrupted_by_a_signal(tmp_path, blobs):
     program = (
         "import os, signal, sys\n"
-        "from fastfw.experiments import comparison\n"
+        "from fastfw.experiments import trials\n"
         "from fastfw.cli import main\n"
         # a job that a script started in the background ignores the signal from the outset
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "comparison.run = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT)\n"
+        "trials.run_all = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )
     done = run_python(
@@ -471,21 +449,6 @@ def test_interrupted_by_a_signal(tmp_path, blobs):
     )
     assert done.returncode == 128 + signal.SIGINT
     assert done.stderr == "fastfw: interrupted\n"
-    assert os.listdir(tmp_path) == []
-
-
-def test_a_failing_write_is_one_line_and_leaves_nothing(tmp_path, blobs, capsys, monkeypatch):
-    def full(source, target):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(_files.os, "replace", full)
-    assert main(["compare", "--data", blobs, "--out", str(tmp_path / "o"), *SMALL]) == 1
-    printed, err = capsys.readouterr()
-    assert "ORGFW" in printed  # the work is not lost
-    assert "files:" not in printed
-    assert err.startswith("fastfw: error: ")
-    assert "No space left on device" in err
-    assert err.count("\n") == 1
     assert os.listdir(tmp_path) == []
 
 
@@ -568,9 +531,9 @@ def test_short_commands_with_broken_streams(tmp_path, command):
 def test_terminated(tmp_path, blobs):
     program = (
         "import os, signal, sys\n"
-        "from fastfw.experiments import comparison\n"
+        "from fastfw.experiments import trials\n"
         "from fastfw.cli import main\n"
-        "comparison.run = lambda *a, **k: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "trials.run_all = lambda *a, **k: os.kill(os.getpid(), signal.SIGTERM)\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )
     done = run_python(
@@ -601,7 +564,13 @@ def test_help_needs_nothing_heavy(tmp_path):
         assert word in done.stdout
 
 
-@pytest.mark.parametrize("command", [[], ["compare"], ["info"], ["warmup"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        [],
+        *([name] for name in ("compare", "compare-network", "reproduce", "tune", "info", "warmup")),
+    ],
+)
 def test_every_command_has_help_with_an_example(capsys, command):
     with pytest.raises(SystemExit) as end:
         main([*command, "--help"])
@@ -694,7 +663,8 @@ def test_warmup_leaves_nothing_for_runs_to_compile(tmp_path, blobs, capsys):
                 methods = ",".join(method.name for method in METHODS)
                 assert main([*arguments, *options, "--methods", methods]) == 0
     for dtype in ("float64", "float32"):
-        assert main([*arguments, "--problem", "network", "--hidden", "3", "--dtype", dtype]) == 0
+        network = ["compare-network", *arguments[1:], "--hidden", "3", "--dtype", dtype]
+        assert main(network) == 0
     assert cache_state().variants == before.variants
 
 

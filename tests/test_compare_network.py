@@ -8,18 +8,16 @@ import pytest
 import fastfw as fw
 from fastfw import cli
 from fastfw.experiments import compare_network, format_network_table
-from fastfw.experiments.network import (
-    CONSTANTS,
+from fastfw.experiments.figures import network_figure
+from fastfw.experiments.methods import (
     NETWORK_METHODS,
-    NetworkComparison,
-    NetworkRun,
-    _affordable,
+    NETWORK_PRESETS,
+    Constants,
+    find_methods,
+    rounds_at_equal_work,
 )
-from fastfw.experiments.network_report import (
-    network_figure,
-    write_network_summary,
-    write_trace_csv,
-)
+from fastfw.experiments.results import NetworkComparison, NetworkRun
+from fastfw.experiments.tables import write_network_summary, write_trace_csv
 from fastfw.traces import Trace
 from network_cases import make_data
 
@@ -33,25 +31,23 @@ def rows_of(path):
 
 @pytest.mark.parametrize(
     ("budget", "n", "q", "b", "wanted"),
-    [(1, 10, 5, 2, 1), (10, 10, 5, 2, 1), (26, 10, 5, 2, 5), (35, 10, 5, 2, 5), (40, 10, 5, 2, 7)],
+    [(2, 10, 5, 2, 1), (10, 10, 5, 2, 1), (26, 10, 5, 2, 5), (34, 10, 5, 2, 5), (40, 10, 5, 2, 7)],
 )
 def test_iterations_that_a_budget_affords(budget, n, q, b, wanted):
-    assert _affordable(budget, n, q, b) == wanted
+    (svrf,) = find_methods(["svrf"], NETWORK_METHODS)
+    own = Constants(epoch_length=q, batch_size=b)
+    assert rounds_at_equal_work(svrf, budget // 2, 1, n, own) == wanted
 
 
 def test_all_methods_do_equal_work():
     X, y = make_data(n=30)
-    calls = []
-    result = compare_network(
-        (X, y), **{**SMALL, "rounds": 200, "trials": 1}, progress=lambda *a: calls.append(a)
-    )
+    result = compare_network((X, y), **{**SMALL, "rounds": 200, "trials": 1})
     work = {run.name: run.evaluations for run in result.runs}
-    assert list(work) == list(NETWORK_METHODS)
+    assert list(work) == [method.name for method in NETWORK_METHODS]
     assert work["orgfw"] == work["osfw"] == work["regularized-ofw"] == 1600
     assert work["ofw"] == work["oaw"] == 4 * 29 * 30 // 2
     for name in ("svrf", "spiderfw"):
-        assert 1600 - 2 * CONSTANTS["mnist"][name][2] < work[name] <= 1600
-    assert [call[:2] for call in calls] == [(i, 7) for i in range(7)]
+        assert 1600 - 2 * NETWORK_PRESETS["mnist"][name].batch_size < work[name] <= 1600
     starts = {run.traces[0].losses[0] for run in result.runs}
     assert len(starts) == 1  # all begin at the same point
     for run in result.runs:
@@ -138,12 +134,12 @@ def test_schedules_of_ones_own():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"methods": ["sgd"]}, "methods: unknown 'sgd'"),
+        ({"methods": ["sgd"]}, "methods: unknown method 'sgd'"),
+        ({"methods": ["morgfw"]}, "methods: unknown method 'morgfw'"),
         ({"methods": []}, "name at least one"),
-        ({"methods": ["osfw", "osfw"]}, "each once"),
-        ({"rounds": 0}, "rounds"),
-        ({"trials": 0}, "trials"),
-        ({"radius": -1.0}, "radius"),
+        ({"methods": ["osfw", "osfw"]}, "each method once"),
+        ({"constants": "mnits"}, "did you mean 'mnist'"),
+        ({"checkpoints": 0}, "checkpoints"),
         ({"hidden": 0}, "n_hidden"),
         ({"init": "ones"}, "init"),
     ],
@@ -153,18 +149,25 @@ def test_bad_arguments(options, message):
         compare_network(make_data(), **options)
 
 
-def test_command_line(tmp_path, capsys):
+@pytest.mark.parametrize("command", ["compare-network", "compare --problem network"])
+def test_command_line(tmp_path, capsys, command):
     X, y = make_data(n=30)
     np.savez(tmp_path / "data.npz", X=X, y=y)
     out = tmp_path / "out"
-    arguments = f"compare --problem network --hidden 3 --data {tmp_path / 'data.npz'} --rounds 9"
-    arguments += f" --batch-size 4 --trials 2 --methods spider-fw,orgfw,rofw --out {out}"
+    arguments = f"{command} --hidden 3 --data {tmp_path / 'data.npz'} --rounds 9 --batch-size 4"
+    arguments += f" --trials 2 --methods spider-fw,orgfw,rofw --init vertex --step 1,1 --out {out}"
     assert cli.main(arguments.split()) == 0
     table = capsys.readouterr().out
     assert "SPIDER-FW" in table
+    assert "RegularizedOFW" in table
     assert sorted(p.name for p in out.iterdir()) == ["network.png", "summary.csv", "trace.csv"]
-    methods = [row["method"] for row in rows_of(out / "summary.csv")]
-    assert methods == ["orgfw", "regularized-ofw", "spiderfw"]
+    rows = rows_of(out / "summary.csv")
+    assert [row["method"] for row in rows] == ["orgfw", "regularized-ofw", "spiderfw"]
+    expected = compare_network(
+        (X, y), hidden=3, rounds=9, batch_size=4, trials=2, init="vertex",
+        methods=["orgfw", "rofw", "spiderfw"], step=fw.power_schedule(1, 1),
+    )  # fmt: skip
+    assert [float(row["loss"]) for row in rows] == [r.last("losses").mean() for r in expected.runs]
 
 
 def test_one_trial_without_test_data_shows_no_nan(tmp_path):
@@ -191,18 +194,23 @@ def test_one_trial_without_test_data_shows_no_nan(tmp_path):
         ("--problem network --bounds", "--bounds is not for"),
         ("--problem network --preset theory", "--preset is not for"),
         ("--problem network --inner-steps 3", "--inner-steps is not for"),
-        ("--problem network --methods morgfw", "unknown 'morgfw'"),
+        ("--problem network --methods morgfw", "unknown method 'morgfw'"),
         ("--problem network --hidden 0", "--hidden"),
         ("--problem networks", "did you mean 'network'"),
         ("--problem network --data nowhere.npz", "nowhere.npz"),
         ("--hidden 3", "--hidden: it is for --problem network"),
         ("--init zeros", "--init: it is for --problem network"),
         ("--methods svrf", "svrf, spiderfw are for --problem network"),
+        ("compare-network --setting adversarial", "unrecognized arguments: --setting"),
+        ("compare-network --bounds", "unrecognized arguments: --bounds"),
+        ("compare-network --methods morgfw", "unknown method 'morgfw'"),
+        ("compare-network --init ones", "--init: unknown 'ones'; known: zeros, vertex, random"),
     ],
 )
 def test_unusable_command_lines(arguments, message, tmp_path, capsys):
     out = tmp_path / "out"
-    assert cli.main(["compare", *arguments.split(), "--out", str(out)]) == 2
+    command = [] if arguments.startswith("compare") else ["compare"]
+    assert cli.main([*command, *arguments.split(), "--out", str(out)]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1

@@ -10,8 +10,8 @@ import pytest
 
 from fastfw import _files
 from fastfw._files import atomic_write, open_beside, remove_abandoned
-from fastfw.experiments._files import prepare_folder, remove_empty
-from fastfw.experiments._store import TrialStore
+from fastfw._output import prepare_folder, remove_empty
+from fastfw.experiments.trials import TrialStore
 
 locks = pytest.mark.skipif(_files.fcntl is None, reason="locks are those of POSIX")
 

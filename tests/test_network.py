@@ -48,7 +48,7 @@ engines = pytest.mark.parametrize("engine", ENGINES)
 
 def options_of(name):
     _, _, options, constant = LEARNERS[name]
-    return {**options, **({"eta": constant["value"]} if constant else {})}
+    return {**options, **({"scale": constant["value"]} if constant else {})}
 
 
 def make(name, engine="fused", *, shape=SHAPE, activation="sigmoid", reduction="mean", **changes):
@@ -393,12 +393,12 @@ def test_random_ties_are_those_of_oracle_calls(name, dtype):
 def test_regularised_constant_is_the_theorys(engine, reduction):
     """D/(2 G), G the norm of the first gradient."""
     stream = make_stream(rounds=12)
-    learner = make("RegularizedOFW", engine, reduction=reduction, eta=None)
+    learner = make("RegularizedOFW", engine, reduction=reduction, scale=None)
     run = learner.run(stream)
     first = next(iter(stream))
     gradient = learner.problem.gradient(inside(), first)
-    assert learner.eta == pytest.approx(learner.set.diameter / (2 * np.linalg.norm(gradient)))
-    same = make("RegularizedOFW", engine, reduction=reduction, eta=learner.eta).run(stream)
+    assert learner.scale == pytest.approx(learner.set.diameter / (2 * np.linalg.norm(gradient)))
+    same = make("RegularizedOFW", engine, reduction=reduction, scale=learner.scale).run(stream)
     assert same.decision.tobytes() == run.decision.tobytes()
 
 

@@ -1,5 +1,6 @@
 """RegularizedOFW against the reference, and the constant of its theory."""
 
+import json
 import math
 
 import numpy as np
@@ -47,9 +48,9 @@ def fresh(engine="fused", **options):
 @pytest.mark.parametrize("rounds", [T, None])
 def test_rounds_follow_the_reference(engine, step, reduction, shape, rounds):
     problem, ball, stream, batches = case(shape, reduction)
-    learner = fw.RegularizedOFW(problem, ball, rounds=rounds, step=step, eta=5.0, engine=engine)
+    learner = fw.RegularizedOFW(problem, ball, rounds=rounds, step=step, scale=5.0, engine=engine)
     assert learner.engine == engine
-    assert learner.eta == 5.0
+    assert learner.scale == 5.0
     run = ref.regularised_ofw(np.zeros(ball.shape), batches, RADIUS, step, 5.0, rounds, reduction)
     result = all_rounds(learner, stream)
     assert_follows(result, run, reduction=reduction, size=shape[2])
@@ -62,7 +63,7 @@ def test_start_and_batches_of_many_sizes(engine):
     start = np.zeros((C, D))
     start[:, 2], start[0, 4] = -0.75, 1.0
     batches = pieces()
-    learner = fresh(engine, step=STEP, eta=0.8, start=start)
+    learner = fresh(engine, step=STEP, scale=0.8, start=start)
     run = ref.regularised_ofw(start, batches, RADIUS, STEP, 0.8, None)
     result = all_rounds(learner, batches)
     assert_follows(result, run)
@@ -75,7 +76,7 @@ def test_theory_is_the_default(engine, reduction):
     """Steps min(2/√t, 1); eta = D/(2 G T^{3/4}) with G = √2 max ‖a‖ over the first batch."""
     problem, ball, stream, batches = case(SHAPES[1], reduction)
     learner = fw.RegularizedOFW(problem, ball, rounds=T, engine=engine)
-    assert learner.eta is None
+    assert learner.scale is None
     X = batches[0][0]
     G = math.sqrt(2.0) * np.linalg.norm(X, axis=1).max() * (1 if reduction == "mean" else len(X))
     c = 2.0 * RADIUS * math.sqrt(3) / (2.0 * G)
@@ -85,7 +86,7 @@ def test_theory_is_the_default(engine, reduction):
 
     run = ref.regularised_ofw(np.zeros(ball.shape), batches, RADIUS, step, c, T, reduction)
     assert_follows(all_rounds(learner, stream), run, reduction=reduction, size=SHAPES[1][2])
-    assert learner.eta == pytest.approx(c, rel=1e-14)
+    assert learner.scale == pytest.approx(c, rel=1e-14)
     # the bound holds for the gradient of every batch of these rows
     for x in run.iterates:
         assert np.linalg.norm(ref.gradient(x, *batches[0], reduction)) <= G
@@ -98,7 +99,7 @@ def test_the_gradient_bound_of_other_problems_is_the_first_gradient():
     assert learner.engine == "steps"
     learner.run(batches)
     G = np.linalg.norm(batches[0].mean(axis=0))
-    assert learner.eta == pytest.approx(2.0 * math.sqrt(6) / (2.0 * G), rel=1e-14)
+    assert learner.scale == pytest.approx(2.0 * math.sqrt(6) / (2.0 * G), rel=1e-14)
 
 
 @engines
@@ -106,7 +107,7 @@ def test_a_first_batch_without_a_gradient(engine):
     """Nothing but zeros: no bound, hence no pull; the learner goes on."""
     learner = fresh(engine, rounds=10)
     learner.observe((np.zeros((3, D)), [0, 1, 2]))
-    assert math.isfinite(learner.eta)
+    assert math.isfinite(learner.scale)
     for batch in pieces(rounds=9):
         learner.observe(batch)
     assert learner.set.contains(learner.play())
@@ -120,19 +121,21 @@ def test_a_set_of_one_point_needs_eta():
             return np.ones((2, 3))
 
     learner = fw.RegularizedOFW(Quadratic((2, 3)), Point())
-    with pytest.raises(ValueError, match="eta must be given"):
+    with pytest.raises(ValueError, match="scale must be given"):
         learner.observe(np.ones((4, 2, 3)))
 
 
 @engines
 def test_a_pull_towards_the_start(engine):
-    """Little eta keeps decisions near x_1, large eta lets them go."""
+    """A small constant keeps decisions near x_1, a large one lets them go."""
     problem, ball, stream, _ = case(SHAPES[1])
     far = [
         np.linalg.norm(
-            fw.RegularizedOFW(problem, ball, eta=eta, step=STEP, engine=engine).run(stream).decision
+            fw.RegularizedOFW(problem, ball, scale=scale, step=STEP, engine=engine)
+            .run(stream)
+            .decision
         )
-        for eta in (1e-3, 1e3)
+        for scale in (1e-3, 1e3)
     ]
     assert far[0] < far[1]
 
@@ -140,9 +143,9 @@ def test_a_pull_towards_the_start(engine):
 @engines
 def test_single_precision(engine):
     problem, ball, stream, _ = case(SHAPES[1], dtype=np.float32)
-    single = fw.RegularizedOFW(problem, ball, rounds=T, step=STEP, eta=5.0, engine=engine)
+    single = fw.RegularizedOFW(problem, ball, rounds=T, step=STEP, scale=5.0, engine=engine)
     double = fw.RegularizedOFW(
-        problem, ball, rounds=T, step=STEP, eta=5.0, engine=engine, dtype=float
+        problem, ball, rounds=T, step=STEP, scale=5.0, engine=engine, dtype=float
     )
     one, other = all_rounds(single, stream), all_rounds(double, stream)
     assert one.decisions.dtype == np.float32
@@ -158,19 +161,19 @@ def test_every_decision_is_feasible():
 
 
 @engines
-@pytest.mark.parametrize("eta", [None, 3.0])
+@pytest.mark.parametrize("scale", [None, 3.0])
 @pytest.mark.parametrize("rounds", [None, 30])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_run_observe_and_files_give_the_same_bits(engine, eta, rounds, dtype, tmp_path):
+def test_run_observe_and_files_give_the_same_bits(engine, scale, rounds, dtype, tmp_path):
     _, _, stream, batches = case((C, D, 7), dtype=dtype, rounds=30)
-    options = {"eta": eta, "rounds": rounds, "step": SCHEDULES["long"]}
+    options = {"scale": scale, "rounds": rounds, "step": SCHEDULES["long"]}
     wanted = fresh(engine, **options).run(stream)
     learner = fresh(engine, **options)
     losses = [learner.observe(batch).loss for batch in batches[:12]]
     assert losses == wanted.losses[:12].tolist()
     learner.save(tmp_path / "learner.npz")
     twin = fw.RegularizedOFW.load(tmp_path / "learner.npz")
-    assert twin.eta == learner.eta
+    assert twin.scale == learner.scale
     for other in (learner, twin):
         rest = other.run(batches[12:])
         assert rest.losses.tolist() == wanted.losses[12:].tolist()
@@ -195,7 +198,7 @@ def test_a_failed_round_leaves_the_learner_as_it_was(engine, after, tmp_path):
     for batch in batches[:after]:
         learner.observe(batch)
     path = tmp_path / "learner.npz"
-    before = snapshot(learner, path), learner.eta
+    before = snapshot(learner, path), learner.scale
     X, y = make_data(3, n=5)
     bad = X.copy()
     bad[2, 1] = np.inf
@@ -212,10 +215,10 @@ def test_a_failed_round_leaves_the_learner_as_it_was(engine, after, tmp_path):
             continue
         with pytest.raises(error), quiet():
             learner.observe(batch)
-        assert (snapshot(learner, path), learner.eta) == before
+        assert (snapshot(learner, path), learner.scale) == before
         with pytest.raises(error), quiet():
             learner.run([*pieces(rounds=2, seed=9), batch])
-        assert (snapshot(learner, path), learner.eta) == before
+        assert (snapshot(learner, path), learner.scale) == before
     assert same(learner.run(batches[after:]).decision, wanted.decision)
     assert same(learner.average, wanted.average)
 
@@ -225,9 +228,9 @@ def test_a_failed_round_leaves_the_learner_as_it_was(engine, after, tmp_path):
     [
         ({"rounds": 0}, ValueError, "rounds must be an integer from 1 to"),
         ({"rounds": 2.0}, TypeError, "rounds must be an integer"),
-        ({"eta": 0.0}, ValueError, "eta must be a positive number"),
-        ({"eta": "large"}, TypeError, "eta must be a positive number"),
-        ({"eta": math.nan}, ValueError, "eta must be a positive number"),
+        ({"scale": 0.0}, ValueError, "scale must be a positive number"),
+        ({"scale": "large"}, TypeError, "scale must be a positive number"),
+        ({"scale": math.nan}, ValueError, "scale must be a positive number"),
         ({"step": 1.5}, ValueError, "step must be a number in"),
     ],
     ids=str,
@@ -292,3 +295,21 @@ def test_the_kernel_is_compiled_once_per_dtype():
 def test_deterministic():
     problem, ball, stream, _ = case(SHAPES[1])
     assert_same(*(fw.RegularizedOFW(problem, ball, seed=s).run(stream) for s in (0, 1)))
+
+
+def test_an_earlier_name_of_the_constant(tmp_path):
+    with pytest.warns(DeprecationWarning, match="eta is called scale now") as caught:
+        learner = fresh(eta=3.0, step=STEP)
+    assert caught[0].filename == __file__
+    assert learner.scale == learner.eta == 3.0
+    with pytest.raises(TypeError, match="eta is an earlier name of scale: give one of them"):
+        fresh(eta=3.0, scale=3.0)
+    learner.observe(make_data(n=4))
+    learner.save(tmp_path / "new.npz")
+    with np.load(tmp_path / "new.npz") as file:  # as it was written before
+        arrays = dict(file)
+    header = json.loads(arrays["header"].tobytes())
+    header["options"]["eta"] = header["options"].pop("scale")
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    np.savez(tmp_path / "old.npz", **arrays)
+    assert fw.RegularizedOFW.load(tmp_path / "old.npz").scale == 3.0

@@ -1,25 +1,22 @@
-"""The paper's figures: their numbers, their files, and that no finished trial is lost."""
+"""The paper's figures: their numbers and files, and what they say to the claims."""
 
 import csv
 import os
-import signal
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import fastfw as fw
 from fastfw.cli import main
-from fastfw.experiments import compare, compare_network, reproduce, reproduction_report
-from fastfw.experiments._store import TrialStore, fingerprint
+from fastfw.experiments import compare, compare_network, reproduce
 from fastfw.experiments.claims import at_time, find, paired
-from fastfw.experiments.comparison import Comparator
 from fastfw.experiments.figures import reproduction_figure
-from fastfw.experiments.reproduction import KEPT, Curve, Part, Reproduction
-from fastfw.experiments.reproduction_report import format_claims, write_claims, write_summary
+from fastfw.experiments.results import Comparator, Curve, Part, Reproduction
+from fastfw.experiments.setups import fingerprint
+from fastfw.experiments.tables import format_claims, write_claims, write_last
+from fastfw.experiments.trials import prepared
 from fastfw.streams import Dataset
-from stopping import stop_while_writing
 
 SIZES = {"rounds": 4, "batch_size": 3, "radius": 2.0, "trials": 2, "seed": 3}
 ARGUMENTS = ["--rounds", "4", "--batch-size", "3", "--radius", "2", "--trials", "2", "--seed", "3"]
@@ -44,23 +41,9 @@ def whole(blobs, tmp_path_factory):
     return {name: reproduce(name, blobs, out=out, **SIZES) for name in names}, out
 
 
-@pytest.fixture
-def no_pictures(monkeypatch):
-    """Spare the time that drawing takes."""
-    monkeypatch.setattr(reproduction_report, "write_picture", lambda *_: None)
-
-
-def numbers(folder, figure="figure1"):
-    """Return the rows of the file of numbers without the times."""
-    with (folder / f"{figure}.csv").open(newline="") as handle:
-        rows = list(csv.DictReader(handle))
-    assert rows
-    for row in rows:
-        float(row.pop("seconds"))
-        if row["panel"] == "cost":
-            float(row.pop("value"))
-            row.pop("standard_error", None)
-    return rows
+def rows_of(path):
+    with path.open(newline="") as handle:
+        return list(csv.DictReader(handle))
 
 
 # --- numbers ----------------------------------------------------------------------------------
@@ -131,7 +114,7 @@ def test_the_files_hold_every_number(whole):
         (part,) = result.parts
         rows = {
             (row["panel"], row["method"], int(row["trial"]), int(row["round"])): row
-            for row in numbers(out, figure)
+            for row in rows_of(out / f"{figure}.csv")
         }
         count = 0
         for panel, curves in part.panels.items():
@@ -143,9 +126,7 @@ def test_the_files_hold_every_number(whole):
                         if panel != "cost":
                             assert float(row["value"]) == value
         assert count == len(rows)
-        with (out / f"{figure}-summary.csv").open(newline="") as handle:
-            summary = list(csv.DictReader(handle))
-        for row in summary:
+        for row in rows_of(out / f"{figure}-summary.csv"):
             (curve,) = [c for c in part.panels[row["panel"]] if c.method == row["method"]]
             assert float(row["value"]) == curve.final.mean()
         assert {path.name for path in result.files} <= set(os.listdir(out))
@@ -160,133 +141,18 @@ def test_pictures_have_the_paper_s_arrangement(whole):
         assert drawn.axes[0].get_subplotspec().get_gridspec().get_geometry() == shape
 
 
-# --- nothing is lost --------------------------------------------------------------------------
-
-
-def stop_after(steps):
-    """Return a progress function that is interrupted, as by Ctrl-C."""
-
-    def progress(done, total, what):
-        if done == steps and not what.startswith("data"):
-            raise KeyboardInterrupt
-
-    return progress
-
-
-def count_done(figure, blobs, out, **sizes):
-    """Run to the end; how many steps were taken from an earlier run, and how many are new."""
-    seen = []
-    reproduce(figure, blobs, out=out, progress=lambda *call: seen.append(call), **sizes)
-    steps = [what for _, _, what in seen[1:-1]]
-    kept = steps.count(KEPT)
-    assert [done for done, _, _ in seen] == sorted(done for done, _, _ in seen)
-    assert seen[-1][0] == seen[-1][1] == len(steps)
-    return kept, len(steps) - kept
-
-
-@pytest.mark.usefixtures("no_pictures")
-@pytest.mark.parametrize("figure", ["figure1", "figure3"])
-def test_an_interrupted_run_goes_on(whole, blobs, tmp_path, figure):
-    with pytest.raises(KeyboardInterrupt):
-        reproduce(figure, blobs, out=tmp_path, progress=stop_after(5), **SIZES)
-    assert len(list((tmp_path / "trials").iterdir())) == 5
-    assert sorted(os.listdir(tmp_path)) == ["trials"]
-    total = 21 if figure == "figure1" else 14
-    assert count_done(figure, blobs, tmp_path, **SIZES) == (5, total - 5)
-    assert numbers(tmp_path, figure) == numbers(whole[1], figure)
-    assert count_done(figure, blobs, tmp_path, **SIZES) == (total, 0)
-
-
-@pytest.mark.usefixtures("no_pictures")
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no such signal")
-@pytest.mark.parametrize(("figure", "total"), [("figure1", 21), ("figure2", 11), ("figure3", 14)])
-def test_a_killed_run_goes_on(whole, blobs, tmp_path, figure, total):
-    arguments = ["reproduce", figure, "--data", blobs, "--out", str(tmp_path), *ARGUMENTS]
-    assert stop_while_writing(8, signal.SIGKILL, arguments).returncode == -signal.SIGKILL
-    trials = tmp_path / "trials"
-    kept = {path.name: path.read_bytes() for path in trials.glob("*.npz")}
-    assert len(kept) == 7
-    assert len(os.listdir(trials)) == 8  # one is half written
-    assert os.listdir(tmp_path) == ["trials"]
-    # Time that went by in the killed run, easily told from the rest.
-    spent = rewrite_wall(trials / next(iter(sorted(kept))), 6000.0)
-    seen = []
-    result = reproduce(figure, blobs, out=tmp_path, progress=lambda *c: seen.append(c), **SIZES)
-    assert [what for _, _, what in seen[1:-1]].count(KEPT) == 7
-    assert len(list(trials.glob("*.npz"))) == len(os.listdir(trials)) == total
-    for name, content in kept.items():
-        assert name == spent or (trials / name).read_bytes() == content
-    for name in (figure, f"{figure}-summary"):
-        assert numbers(tmp_path, name) == numbers(whole[1], name)
-    walls = [float(np.load(path)["wall"]) for path in trials.iterdir()]
-    assert result.parts[0].seconds == pytest.approx(sum(walls), rel=1e-12)
-    text = (tmp_path / "claims.md").read_text()
-    assert "Wall time, summed over all runs that trials were kept from: 100." in text
-
-
-def rewrite_wall(path, seconds):
-    """Let a kept trial have taken so long; its file's name."""
-    with np.load(path) as file:
-        arrays = dict(file)
-    np.savez(path, **{**arrays, "wall": np.array(seconds)})
-    return path.name
-
-
-@pytest.mark.usefixtures("no_pictures")
-def test_other_settings_take_no_stale_trials(whole, blobs, tmp_path):
-    for change, kept in (({}, 0), ({"radius": 3.0}, 0), ({"batch_size": 5}, 1), ({"seed": 4}, 11)):
-        # Batches do not change the comparator; trial 1 of seed 4 is trial 2 of seed 3.
-        assert count_done("figure1", blobs, tmp_path, **{**SIZES, **change})[0] == kept
-    more = {**SIZES, "trials": 3}
-    assert count_done("figure1", blobs, tmp_path, **more) == (31, 0)
-    other = tmp_path / "other.npz"
-    with np.load(blobs) as arrays:
-        np.savez(other, X=arrays["X"] * 2.0, y=arrays["y"])
-    assert count_done("figure1", str(other), tmp_path, **SIZES)[0] == 0
-
-
-@pytest.mark.usefixtures("no_pictures")
-def test_damaged_trials_are_done_again(whole, blobs, tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        reproduce("figure1", blobs, out=tmp_path, progress=stop_after(3), **SIZES)
-    first, second, _ = sorted((tmp_path / "trials").iterdir())
-    first.write_bytes(first.read_bytes()[:100])
-    second.write_bytes(b"")
-    (tmp_path / "trials" / ".x.tmp").write_bytes(b"torn")
-    assert count_done("figure1", blobs, tmp_path, **SIZES) == (1, 20)
-    assert numbers(tmp_path) == numbers(whole[1])
-
-
-def test_a_trial_file_of_another_setting_is_not_taken(tmp_path):
-    store = TrialStore(tmp_path)
-    store.put({"what": "a", "seed": 1}, {"x": np.arange(3)})
-    assert store.get({"what": "a", "seed": 1})["x"].tolist() == [0, 1, 2]
-    assert store.get({"what": "a", "seed": 2}) is None
-    store.path({"what": "a", "seed": 1}).rename(store.path({"what": "a", "seed": 2}))
-    assert store.get({"what": "a", "seed": 2}) is None
-
-
-def test_trials_belong_to_a_version(tmp_path, monkeypatch):
-    store = TrialStore(tmp_path)
-    store.put({"seed": 1}, {"x": np.arange(3)})
-    monkeypatch.setattr(fw, "__version__", "9.9.9")
-    assert store.get({"seed": 1}) is None
-
-
-def test_trial_files_hold_no_pickles(tmp_path):
-    store = TrialStore(tmp_path)
-    path = store.path({"seed": 1})
-    np.savez(path, x=np.array([SimpleNamespace()]), allow_pickle=True)
-    assert store.get({"seed": 1}) is None
-
-
 def test_fingerprints_tell_data_apart():
     X, y = np.eye(3), np.arange(3)
-    known = {fingerprint(Dataset(X, y))}
-    for other in (Dataset(X[:, ::-1], y), Dataset(X, y[::-1]), Dataset(X[:, :2], y),
-                  Dataset(X.astype(np.float32), y)):  # fmt: skip
-        known.add(fingerprint(other))
-    assert len(known) == 5
+    codes = np.eye(3, dtype=np.uint8)
+    known = {
+        fingerprint(*data)
+        for data in (
+            [Dataset(X, y)], [Dataset(X[:, ::-1], y)], [Dataset(X, y[::-1])],
+            [Dataset(X[:, :2], y)], [Dataset(X.astype(np.float32), y)], [Dataset(codes, y)],
+            [Dataset(codes, y, scale=0.5)], [Dataset(X, y), Dataset(X, y)],
+        )
+    }  # fmt: skip
+    assert len(known) == 8
 
 
 # --- claims -----------------------------------------------------------------------------------
@@ -409,11 +275,10 @@ def test_one_trial_leaves_differences_open(tmp_path):
     first = replace(first, panels={k: tuple(map(single, v)) for k, v in first.panels.items()})
     found = find(Reproduction("figure1", False, 1, 0, (first,)))
     assert {f.verdict for f in found if f.claim != "C2"} == {"open"}
-    write_summary(result, tmp_path / "summary.csv")
-    with (tmp_path / "summary.csv").open(newline="") as handle:
-        for row in csv.DictReader(handle):
-            assert row["standard_error"] == ""
-            assert (row["value_upper"] == "") == (row["panel"] == "cost")
+    write_last(result, tmp_path / "summary.csv")
+    for row in rows_of(tmp_path / "summary.csv"):
+        assert row["standard_error"] == ""
+        assert (row["value_upper"] == "") == (row["panel"] == "cost")
     assert "Figure 2 (1 trial)" in reproduction_figure(result).get_suptitle()
 
 
@@ -459,43 +324,6 @@ def test_the_command_prints_claims_and_names_its_files(whole, blobs, tmp_path, c
     for name in ("figure2.png", "figure2.csv", "figure2-summary.csv", "claims.md"):
         assert str(out / name) in printed.splitlines()[-1]
         assert (out / name).is_file()
-    assert numbers(out, "figure2") == numbers(whole[1], "figure2")
-
-
-def test_an_interrupted_command_says_what_is_kept(blobs, tmp_path, capsys, monkeypatch):
-    from fastfw.experiments import _regression
-
-    calls = []
-
-    def interrupted(*arguments):
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        calls.append(arguments)
-        return trial(*arguments)
-
-    trial = _regression._trial
-    monkeypatch.setattr(_regression, "_trial", interrupted)
-    arguments = ["reproduce", "figure1", "--data", blobs, "--out", str(tmp_path), *ARGUMENTS]
-    assert main(arguments) == 130
-    printed, err = capsys.readouterr()
-    assert printed == ""
-    assert f"3 finished trials are kept in {tmp_path / 'trials'}; the same command goes on" in err
-    assert len(list((tmp_path / "trials").iterdir())) == 3
-
-
-@pytest.mark.usefixtures("no_pictures")
-@pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
-def test_a_command_that_is_terminated_says_how_to_go_on(blobs, tmp_path):
-    arguments = ["reproduce", "figure3", "--data", blobs, "--out", str(tmp_path), *ARGUMENTS]
-    done = stop_while_writing(5, signal.SIGTERM, arguments)
-    assert done.returncode == 128 + signal.SIGTERM
-    assert done.stdout == ""
-    assert done.stderr == (
-        f"fastfw: 4 finished trials are kept in {tmp_path / 'trials'}; the same command goes on "
-        "from there\n"
-    )
-    assert [path.suffix for path in (tmp_path / "trials").iterdir()] == [".npz"] * 4
-    assert count_done("figure3", blobs, tmp_path, **SIZES) == (4, 10)
 
 
 @pytest.mark.parametrize(
@@ -529,9 +357,7 @@ def test_arguments_are_checked(blobs, tmp_path):
     for options, message in (
         ({"figure": "figure9"}, "figure: unknown"),
         ({"data": []}, "data: name at least one"),
-        ({"trials": 0}, "trials"),
-        ({"rounds": 0}, "rounds"),
-        ({"radius": -1.0}, "radius"),
+        ({"data": [blobs, blobs]}, "data: name each data set once"),
     ):
         given = {"figure": "figure1", "data": blobs, "out": tmp_path, **options}
         with pytest.raises(ValueError, match=message):
@@ -539,7 +365,37 @@ def test_arguments_are_checked(blobs, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_quick_runs_take_the_embedded_data():
+def test_all_data_sets_are_looked_at_before_the_work_begins(blobs, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"missing\.npz"):
+        reproduce("figure2", [blobs, "missing.npz"], out=tmp_path, **SIZES)
+    assert not list(tmp_path.iterdir())
+
+
+def test_several_data_sets(blobs, tmp_path):
+    other = tmp_path / "other.npz"
+    with np.load(blobs) as arrays:
+        np.savez(other, X=2.0 * arrays["X"][:12], y=arrays["y"][:12])
+    seen, options = [], {**SIZES, "trials": 1, "titles": ["One", "Two"], "out": tmp_path}
+    result = reproduce("figure1", [blobs, other], progress=lambda *c: seen.append(c), **options)
+    assert [part.title for part in result.parts] == ["One", "Two"]
+    assert [part.n_samples for part in result.parts] == [15, 12]
+    assert {total for _, total, _ in seen} == {22}
+    assert [what for done, _, what in seen if done == 22] == ["done"]
+    assert [done for done, _, what in seen if what == "comparator"] == [0, 11]
+
+
+@pytest.mark.parametrize(
+    ("figure", "quick", "rounds"),
+    [("figure1", True, 400), ("figure3", True, 2000), ("figure3", False, 4000)],
+)
+def test_quick_runs_are_shorter(blobs, tmp_path, figure, quick, rounds):
+    plan = prepared(reproduce)(figure, blobs, quick=quick, out=tmp_path)
+    work = {work.settings["method"]: work for work in plan.plan(0, None).works[-9:]}["orgfw"]
+    assert work.settings["rounds"] == rounds
+    assert len(plan.seeds) == (3 if quick else 6)
+
+
+def test_data_sets_by_default():
     from fastfw.experiments.reproduction import _FULL_DATA, _QUICK_DATA
 
     assert _QUICK_DATA == ("fashion-mnist-4k",)

@@ -17,7 +17,9 @@ LEARNERS = {
     "OSFW": lambda problem, own: fw.OSFW(problem, own),
     "OFW": lambda problem, own: fw.OFW(problem, own),
     "OAW": lambda problem, own: fw.OAW(problem, own),
-    "RegularizedOFW": lambda problem, own: fw.RegularizedOFW(problem, own, rounds=ROUNDS, eta=1.0),
+    "RegularizedOFW": lambda problem, own: fw.RegularizedOFW(
+        problem, own, rounds=ROUNDS, scale=1.0
+    ),
     "MORGFW": lambda problem, own: fw.MORGFW(problem, own, rounds=ROUNDS, inner_steps=4),
     "MetaFrankWolfe": lambda problem, own: fw.MetaFrankWolfe(
         problem, own, rounds=ROUNDS, inner_steps=4

@@ -1,11 +1,6 @@
-"""Grid search: its ranking, its files, and that no finished trial is lost."""
+"""Grid search: its ranking, its tables, what it refuses."""
 
 import csv
-import os
-import signal
-import sys
-import threading
-import time
 
 import numpy as np
 import pytest
@@ -13,15 +8,10 @@ from scipy import sparse
 
 import fastfw as fw
 from fastfw.cli import main
-from fastfw.experiments import format_grid, grid_search, tuning, write_grid_csv
-from stopping import stop_while_writing
+from fastfw.experiments import format_grid, grid_search, setups, trials, tuning, write_grid_csv
 
 SIZES = {"rounds": 5, "batch_size": 4, "radius": 2.0, "trials": 2, "seed": 7}
 STEPS, MOMENTA = [(1.0, 1.0), (0.5, 0.5), (0.01, 1.0)], [(1.0, 2 / 3), (1.0, 1.0)]
-
-ARGUMENTS = ["--rounds", "5", "--batch-size", "4", "--radius", "2", "--trials", "2", "--seed", "7"]
-ARGUMENTS += ["--step", "1,1", "1/2,1/2", "--momentum", "1,2/3", "1,1"]
-ARGUMENTS += ["--step", "0.01,1"]  # a third one
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +27,7 @@ def search(data):
 
 
 def scores(search):
-    return {(p.step, p.momentum, p.eta, p.scale): p.scores.tolist() for p in search.points}
+    return {(p.step, p.momentum, p.scale): p.scores.tolist() for p in search.points}
 
 
 @pytest.mark.parametrize("criterion", ["regret", "last"])
@@ -67,7 +57,7 @@ def test_every_point_can_be_repeated_by_hand(data, criterion):
     ("method", "options", "count"),
     [
         ("ofw", {"steps": STEPS}, 3),
-        ("regularized-ofw", {"steps": STEPS[:2], "etas": [1.0, 10.0]}, 4),
+        ("regularized-ofw", {"steps": STEPS[:2], "scales": [1.0, 10.0]}, 4),
         ("morgfw", {"steps": STEPS[:1], "momenta": MOMENTA[:1], "scales": [1.0, 5.0]}, 2),
     ],
 )
@@ -84,150 +74,13 @@ def test_the_default_grid(data):
     assert len(found.points) == len(tuning.STEPS) * len(tuning.MOMENTA) == 108
 
 
-def test_a_stopped_search_goes_on(data, search, tmp_path):
-    def progress(done, total, what):
-        if done == 5:
-            raise KeyboardInterrupt
-
-    options = {"steps": STEPS, "momenta": MOMENTA, "folder": tmp_path, **SIZES}
-    with pytest.raises(KeyboardInterrupt):
-        grid_search(data, progress=progress, **options)
-    kept = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    assert len(kept) == 5
-    seen = []
-    again = grid_search(data, progress=lambda *call: seen.append(call), **options)
-    assert seen[0] == (4, 12, "kept")
-    assert [done for done, _, _ in seen[1:]] == [5, *range(6, 13)]
-    for name, written in kept.items():
-        assert (tmp_path / name).stat().st_mtime_ns == written
-    assert scores(again) == scores(search)
-    # A finer grid needs no trial twice.
-    grid_search(data, **{**options, "steps": [*STEPS, (2.0, 1.0)]})
-    assert len(list(tmp_path.iterdir())) == 16
-    grid_search(data, **{**options, "rounds": 4})  # other settings need all of them
-    assert len(list(tmp_path.iterdir())) == 28
-
-
-@pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
-@pytest.mark.parametrize("name", ["SIGKILL", "SIGINT"])
-def test_a_command_that_is_stopped_goes_on(data, search, tmp_path, capsys, name):
-    path, out = tmp_path / "blobs.npz", tmp_path / "out"
-    np.savez(path, X=data[0], y=data[1])
-    arguments = ["tune", "--data", str(path), "--out", str(out), *ARGUMENTS]
-    number = getattr(signal, name)
-    done = stop_while_writing(6, number, arguments)
-    kept = {file.name: file.read_bytes() for file in (out / "trials").glob("*.npz")}
-    assert len(kept) == 5
-    if name == "SIGKILL":
-        assert done.returncode == -number
-        assert len(os.listdir(out / "trials")) == 6  # one is half written
-    else:
-        assert done.returncode == 128 + number
-        lines = done.stderr.splitlines()
-        assert lines[0].startswith(f"fastfw: 5 finished trials are kept in {out / 'trials'}; the")
-        assert lines[1:] == ["fastfw: interrupted"]
-        assert len(os.listdir(out / "trials")) == 5
-    assert main(arguments) == 0
-    capsys.readouterr()
-    assert len(os.listdir(out / "trials")) == 12
-    for file, content in kept.items():
-        assert (out / "trials" / file).read_bytes() == content
-    write_grid_csv(search, tmp_path / "whole.csv")
-    tables = []
-    for table in (out / "tune.csv", tmp_path / "whole.csv"):
-        with table.open(newline="") as handle:
-            tables.append(list(csv.DictReader(handle)))
-        for row in tables[-1]:
-            float(row.pop("seconds"))
-    assert tables[0] == tables[1]
-
-
-@pytest.mark.parametrize("backend", ["loky", "threading", "sequential"])
-def test_joblib_gives_the_same(data, search, tmp_path, backend):
-    joblib = pytest.importorskip("joblib")
-    with joblib.parallel_config(backend):
-        found = grid_search(data, steps=STEPS, momenta=MOMENTA, n_jobs=2, folder=tmp_path, **SIZES)
-    assert scores(found) == scores(search)
-    assert len(list(tmp_path.iterdir())) == 12
-
-
-def test_trials_at_the_same_time_are_done_once_each(data, search, tmp_path, monkeypatch):
-    joblib = pytest.importorskip("joblib")
-    trial, begun, busy = tuning._trial, [], threading.Event()
-
-    def counted(*arguments):
-        begun.append((arguments[7], str(arguments[8])))
-        if len(begun) > 8:
-            busy.set()
-            time.sleep(0.3)
-        return trial(*arguments)
-
-    def progress(done, total, what):
-        if done == 5:  # stopped while trials wait to be kept, and others are still running
-            busy.wait(60)
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(tuning, "_trial", counted)
-    options = {"steps": STEPS, "momenta": MOMENTA, "n_jobs": 2, "folder": tmp_path, **SIZES}
-    with joblib.parallel_config("threading"):
-        with pytest.raises(KeyboardInterrupt):
-            grid_search(data, progress=progress, **options)
-        late = time.monotonic() + 60  # those that were running go on to their end
-        while len(list(tmp_path.glob("tune*.npz"))) < len(begun) and time.monotonic() < late:
-            time.sleep(0.01)
-        kept = len(begun)
-        assert len(list(tmp_path.iterdir())) == len(set(begun)) == kept > 5
-        begun.clear()
-        found = grid_search(data, **options)
-    assert len(set(begun)) == len(begun) == 12 - kept
-    assert scores(found) == scores(search)
-
-
-def test_backends_that_hand_over_no_results_one_by_one(data, search, tmp_path, monkeypatch):
-    joblib = pytest.importorskip("joblib")
-
-    class Plain(joblib.Parallel):
-        def __init__(self, **options):
-            if options.pop("return_as", None):
-                raise ValueError("this backend does not support it")
-            super().__init__(**options, backend="threading")
-
-    monkeypatch.setattr(joblib, "Parallel", Plain)
-    found = grid_search(data, steps=STEPS, momenta=MOMENTA, n_jobs=2, folder=tmp_path, **SIZES)
-    assert scores(found) == scores(search)
-    assert len(list(tmp_path.iterdir())) == 12
-
-
-def test_sparse_and_dense_data_are_both_compiled_before_the_clock_runs(data):
-    X, y = data
-    options = {"steps": STEPS[:1], "momenta": MOMENTA[:1], **SIZES}
-    tuning._WARM.clear()
-    for given in (X, sparse.csr_array(X)):
-        grid_search((given, y), **options)
-    assert {("orgfw", False), ("orgfw", True)} == tuning._WARM
-
-
-def test_a_trial_without_a_score_is_done_again(data, search, tmp_path):
-    options = {"steps": STEPS, "momenta": MOMENTA, "folder": tmp_path, **SIZES}
-    grid_search(data, **options)
-    damaged = iter(sorted(tmp_path.iterdir()))
-    for extra in ({}, {"score": np.zeros(3), "seconds": np.array(1.0)}):
-        path = next(damaged)
-        with np.load(path) as file:
-            settings = {name: file[name] for name in file.files if name not in ("score", "seconds")}
-        np.savez(path, **settings, **extra)
-    assert scores(grid_search(data, **options)) == scores(search)
-
-
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
         ({"steps": 1}, TypeError, r"steps must be pairs \(c, e\)"),
         ({"momenta": "1,1"}, TypeError, r"momenta must be pairs \(c, e\)"),
         ({"method": None}, TypeError, "method must be a name"),
-        ({"method": "rofw", "etas": 3}, TypeError, "etas must be numbers"),
-        ({"progress": 3}, TypeError, "progress must be a function"),
-        ({"folder": __file__}, NotADirectoryError, "folder must name a folder, but .* is a file"),
+        ({"method": "rofw", "scales": 3}, TypeError, "scales must be numbers"),
     ],
 )
 def test_arguments_that_cannot_be_used(data, given, error, message):
@@ -242,25 +95,50 @@ def test_data_and_rows_that_cannot_be_used(search):
         format_grid(search, 0)
 
 
-def test_without_joblib_the_error_says_what_to_install(data, monkeypatch):
-    monkeypatch.setitem(sys.modules, "joblib", None)
-    with pytest.raises(ImportError, match=r"pip install joblib, or leave n_jobs \(--jobs\) out"):
-        grid_search(data, n_jobs=2, **SIZES)
-    assert grid_search(data, steps=STEPS[:1], momenta=MOMENTA[:1], **SIZES).points
+def overflowing(monkeypatch, which):
+    """Let the trials of some constants overflow."""
+    learner = setups.Setup.learner
+
+    def failing(setup, method, constants, rounds, seed):
+        if which(constants) and seed:  # but not what is made beforehand, to see that it can be
+            raise FloatingPointError("round 3")
+        return learner(setup, method, constants, rounds, seed)
+
+    monkeypatch.setattr(setups.Setup, "learner", failing)
 
 
 def test_what_overflows_ranks_last(data, monkeypatch):
-    trial = tuning._trial
-
-    def failing(*arguments):
-        if arguments[8]["step"] == STEPS[0]:
-            return {"score": np.array(np.nan), "seconds": np.array(np.nan)}
-        return trial(*arguments)
-
-    monkeypatch.setattr(tuning, "_trial", failing)
+    overflowing(monkeypatch, lambda constants: constants.step == STEPS[0])
     found = grid_search(data, steps=STEPS, momenta=MOMENTA, **SIZES)
     assert [p.step for p in found.points[-2:]] == [STEPS[0]] * 2
     assert np.isfinite(found.best.score)
+
+
+def test_a_finer_grid_needs_no_trial_twice(data, tmp_path):
+    options = {"momenta": MOMENTA, "folder": tmp_path, **SIZES}
+    grid_search(data, steps=STEPS[:2], **options)
+    assert len(list(tmp_path.iterdir())) == 8
+    grid_search(data, steps=STEPS, **options)
+    assert len(list(tmp_path.iterdir())) == 12
+
+
+def test_sparse_and_dense_data_are_both_compiled_before_the_clock_runs(data, monkeypatch):
+    X, y = data
+    monkeypatch.setattr(trials, "_WARM", set())
+    for given in (X, sparse.csr_array(X), X):
+        grid_search((given, y), steps=STEPS[:1], momenta=MOMENTA[:1], **SIZES)
+    assert [kind[0] for kind in trials._WARM] == ["ORGFW"] * 2
+    assert {"dense", "sparse"} == {kind[3] for kind in trials._WARM}
+
+
+def test_an_earlier_name_of_scales(data):
+    options = {"method": "rofw", "steps": STEPS[:1], **SIZES}
+    with pytest.warns(DeprecationWarning, match="etas is called scales now") as caught:
+        found = grid_search(data, etas=[2.0], **options)
+    assert caught[0].filename == __file__
+    assert scores(found) == scores(grid_search(data, scales=[2.0], **options))
+    with pytest.raises(TypeError, match="etas is an earlier name of scales: give one"):
+        grid_search(data, etas=[2.0], scales=[2.0], **options)
 
 
 @pytest.mark.parametrize(
@@ -274,11 +152,7 @@ def test_what_overflows_ranks_last(data, monkeypatch):
         ({"steps": [1.0]}, r"steps: pairs \(c, e\) are wanted, not 1.0"),
         ({"steps": [(-1.0, 1.0)]}, "steps: pairs"),
         ({"method": "ofw", "momenta": MOMENTA}, "momenta: OFW has no momentum"),
-        ({"etas": [1.0]}, "etas: ORGFW has no such constant"),
         ({"scales": [1.0]}, "scales: ORGFW has no such constant"),
-        ({"trials": 0}, "trials"),
-        ({"n_jobs": 0}, "n_jobs must be a whole number other than 0"),
-        ({"rounds": 0}, "rounds"),
         ({"setting": "adversarial", "rounds": 100}, "rounds"),
     ],
 )
@@ -307,49 +181,33 @@ def test_the_table_and_the_file(search, tmp_path):
         assert row["eta"] == row["ftpl_scale"] == ""
 
 
+@pytest.mark.parametrize(
+    ("method", "column", "option"),
+    [("rofw", "eta", "--scale"), ("rofw", "eta", "--eta"), ("metafw", "ftpl_scale", "--scale")],
+)
+def test_constants_of_methods_have_their_columns(data, tmp_path, capsys, method, column, option):
+    path = tmp_path / "blobs.npz"
+    np.savez(path, X=data[0], y=data[1])
+    arguments = ["tune", "--method", method, option, "2", "--step", "1,1", "--trials", "1"]
+    arguments += ["--momentum", "1,1"] if method == "metafw" else []
+    assert main([*arguments, "--rounds", "2", "--data", str(path), "--out", str(tmp_path)]) == 0
+    head, line = capsys.readouterr().out.splitlines()[3:5]
+    assert "  scale  " in head
+    assert "  2  " in line
+    with (tmp_path / "tune.csv").open(newline="") as handle:
+        (row,) = csv.DictReader(handle)
+    other = {"eta": "ftpl_scale", "ftpl_scale": "eta"}[column]
+    assert (row[column], row[other]) == ("2.0", "")
+
+
 def test_the_table_of_one_trial_shows_no_nan(data, monkeypatch):
     options = {"steps": STEPS[:1], "momenta": MOMENTA, **SIZES, "trials": 1}
     lines = format_grid(grid_search(data, **options)).splitlines()
     assert "2 points, 1 trial of 5 rounds" in lines[0]
     assert [line.split()[3::2][:2] for line in lines[4:]] == [["-", "-"]] * 2
-    nothing = {"score": np.array(np.nan), "seconds": np.array(np.nan)}
-    monkeypatch.setattr(tuning, "_trial", lambda *_: nothing)
+    overflowing(monkeypatch, lambda constants: True)
     table = format_grid(grid_search(data, **options))
     assert table.splitlines()[-1].split()[2:] == ["overflow", "-", "-", "-", "-"]
-
-
-def test_the_command(data, search, tmp_path, capsys):
-    path = tmp_path / "blobs.npz"
-    np.savez(path, X=data[0], y=data[1])
-    out = tmp_path / "out"
-    assert main(["tune", "--data", str(path), "--out", str(out), *ARGUMENTS]) == 0
-    printed, err = capsys.readouterr()
-    assert err == ""
-    assert "6 points, 2 trials of 5 rounds" in printed
-    assert printed.splitlines()[-1] == f"files: {out / 'tune.csv'}"
-    with (out / "tune.csv").open(newline="") as handle:
-        best = next(csv.DictReader(handle))
-    assert float(best["score"]) == search.best.score
-    assert len(os.listdir(out / "trials")) == 12
-
-
-def test_an_interrupted_command_says_what_is_kept(data, tmp_path, capsys, monkeypatch):
-    path = tmp_path / "blobs.npz"
-    np.savez(path, X=data[0], y=data[1])
-    trial, calls = tuning._trial, []
-
-    def interrupted(*arguments):
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        calls.append(arguments)
-        return trial(*arguments)
-
-    monkeypatch.setattr(tuning, "_trial", interrupted)
-    out = tmp_path / "out"
-    arguments = ["tune", "--data", str(path), "--out", str(out), "--rounds", "2"]
-    assert main([*arguments, "--batch-size", "2"]) == 130
-    assert f"2 finished trials are kept in {out / 'trials'}" in capsys.readouterr().err
-    assert len(os.listdir(out / "trials")) == 2
 
 
 @pytest.mark.parametrize(
@@ -357,7 +215,7 @@ def test_an_interrupted_command_says_what_is_kept(data, tmp_path, capsys, monkey
     [
         (["--method", "orgwf"], "did you mean 'orgfw'"),
         (["--method", "orgfw,osfw"], "one method"),
-        (["--method", "svrf"], "one method"),
+        (["--method", "svrf"], "unknown method 'svrf'; known: orgfw"),
         (["--jobs", "0"], "a whole number other than 0"),
         (["--method", "ofw", "--momentum", "1,1"], "has no momentum"),
         (["--step", "x"], "C,E wanted"),

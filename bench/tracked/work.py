@@ -182,7 +182,7 @@ METHODS = {
     "OFW, sorted": Method(fw.OFW, _PAST, 5, sorted_stream, 10),
     "OAW": Method(fw.OAW, _PAST, 5),
     "RegularizedOFW": Method(
-        fw.RegularizedOFW, {"rounds": 400, "eta": 1e4, **_schedules((1.0, 1.0))}, 20,
+        fw.RegularizedOFW, {"rounds": 400, "scale": 1e4, **_schedules((1.0, 1.0))}, 20,
         sorted_stream, 10,
     ),
     "MORGFW, sub-batches": Method(
@@ -203,7 +203,10 @@ NETWORK_METHODS = {
     "ORGFW": Method(fw.ORGFW, _schedules((2.0, 1.0), (0.25, 1 / 2)), 500, before=200),
     "OSFW": Method(fw.OSFW, _schedules((1.0, 1.0), (0.1, 1 / 2)), 500, before=200),
     "RegularizedOFW": Method(
-        fw.RegularizedOFW, {"rounds": 1000, "eta": 1e3, **_schedules((0.1, 2 / 3))}, 500, before=200
+        fw.RegularizedOFW,
+        {"rounds": 1000, "scale": 1e3, **_schedules((0.1, 2 / 3))},
+        500,
+        before=200,
     ),
     "OFW": Method(fw.OFW, _schedules((1.0, 1.0)), 10, before=200),
     "OAW": Method(fw.OAW, _schedules((1.0, 1.0)), 10, before=200),

@@ -8,15 +8,28 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fastfw.experiments.comparison import Comparator, CompareResult, MethodResult, compare
-    from fastfw.experiments.methods import METHODS, SETTINGS, Method
-    from fastfw.experiments.network import NetworkComparison, compare_network
-    from fastfw.experiments.network_report import format_network_table
-    from fastfw.experiments.plots import regret_figure, write_regret_png
-    from fastfw.experiments.presets import PRESETS
-    from fastfw.experiments.report import format_table, write_regret_csv, write_summary_csv
-    from fastfw.experiments.reproduction import Reproduction, reproduce
-    from fastfw.experiments.tuning import GridSearch, format_grid, grid_search, write_grid_csv
+    from fastfw.experiments.comparison import compare
+    from fastfw.experiments.figures import regret_figure, write_regret_png
+    from fastfw.experiments.methods import METHODS, PRESETS, SETTINGS, Method
+    from fastfw.experiments.reproduction import reproduce
+    from fastfw.experiments.results import (
+        Comparator,
+        CompareResult,
+        GridSearch,
+        MethodResult,
+        NetworkComparison,
+        Reproduction,
+    )
+    from fastfw.experiments.tables import (
+        format_grid,
+        format_network_table,
+        format_table,
+        write_grid_csv,
+        write_regret_csv,
+        write_summary_csv,
+    )
+    from fastfw.experiments.training import compare_network
+    from fastfw.experiments.tuning import grid_search
 
 __all__ = [
     "METHODS",
@@ -44,29 +57,25 @@ __all__ = [
 ]
 
 _HOME = {
-    "METHODS": "methods",
-    "PRESETS": "presets",
-    "SETTINGS": "methods",
-    "Method": "methods",
-    "Comparator": "comparison",
-    "CompareResult": "comparison",
-    "MethodResult": "comparison",
-    "compare": "comparison",
-    "NetworkComparison": "network",
-    "compare_network": "network",
-    "format_network_table": "network_report",
-    "format_table": "report",
-    "write_regret_csv": "report",
-    "write_summary_csv": "report",
-    "Reproduction": "reproduction",
-    "reproduce": "reproduction",
-    "GridSearch": "tuning",
-    "format_grid": "tuning",
-    "grid_search": "tuning",
-    "write_grid_csv": "tuning",
-    "regret_figure": "plots",
-    "write_regret_png": "plots",
-}
+    name: module
+    for module, names in {
+        "comparison": ["compare"],
+        "figures": ["regret_figure", "write_regret_png"],
+        "methods": ["METHODS", "PRESETS", "SETTINGS", "Method"],
+        "reproduction": ["reproduce"],
+        "results": [
+            "Comparator", "CompareResult", "GridSearch", "MethodResult", "NetworkComparison",
+            "Reproduction",
+        ],
+        "tables": [
+            "format_grid", "format_network_table", "format_table", "write_grid_csv",
+            "write_regret_csv", "write_summary_csv",
+        ],
+        "training": ["compare_network"],
+        "tuning": ["grid_search"],
+    }.items()
+    for name in names
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

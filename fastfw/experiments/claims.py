@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastfw.experiments.comparison import standard_error
-from fastfw.experiments.reproduction import Curve, Floats, Part, Reproduction
+from fastfw.experiments.results import Curve, Floats, Part, Reproduction, standard_error
 
 __all__ = ["Finding", "find", "paired"]
 

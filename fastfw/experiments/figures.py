@@ -1,20 +1,291 @@
-"""The pictures of `reproduce`, in the paper's arrangement of panels."""
+"""Pictures of results, drawn without a display and in a style of their own."""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastfw.experiments.comparison import standard_error
-from fastfw.experiments.plots import STYLES, new_figure, own_style
-from fastfw.experiments.reproduction import Curve, Reproduction
+from fastfw._files import atomic_write
+from fastfw._messages import printable
+from fastfw.experiments.results import (
+    CompareResult,
+    Curve,
+    NetworkComparison,
+    Reproduction,
+    relative_suboptimality,
+    standard_error,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["reproduction_figure"]
+__all__ = [
+    "network_figure",
+    "new_figure",
+    "own_style",
+    "regret_figure",
+    "reproduction_figure",
+    "write_network_png",
+    "write_png",
+    "write_regret_png",
+    "write_reproduction_png",
+]
+
+# Okabe and Ito's palette, told apart by the colour-blind; dashes and markers tell the methods apart
+# in black and white as well. Ordered so that neighbours also differ in lightness.
+_STYLES: tuple[tuple[str, Any, str], ...] = (
+    ("#0072B2", "-", "o"),
+    ("#D55E00", (0, (5, 1.5)), "s"),
+    ("#009E73", (0, (1.2, 1.2)), "^"),
+    ("#000000", (0, (6, 1.5, 1.2, 1.5)), "D"),
+    ("#CC79A7", (0, (3, 1.2)), "v"),
+    ("#56B4E9", (0, (8, 2)), "P"),
+    ("#E69F00", (0, (3, 1, 1, 1, 1, 1)), "X"),
+)
+
+_SPACING = 0.11  # between markers, as a part of the axes' diagonal
+_POINTS = 2000  # points a curve: more than a picture can show
+
+
+# --- how all are drawn ------------------------------------------------------------------------
+
+
+def _import_matplotlib() -> None:
+    """Import Matplotlib whatever MPLBACKEND says: it may name what only a notebook has.
+
+    Nothing but Agg is used here; for other pictures of this process the user's choice holds.
+    """
+    if "matplotlib" in sys.modules:
+        return
+    given = os.environ.pop("MPLBACKEND", None)
+    try:
+        import matplotlib
+    finally:
+        if given is not None:
+            os.environ["MPLBACKEND"] = given
+    if given:
+        with contextlib.suppress(ValueError):
+            matplotlib.rcParams["backend"] = given
+
+
+@contextlib.contextmanager
+def own_style() -> Iterator[None]:
+    """Draw in Matplotlib's own style; the user's, which may want LaTeX, is as before afterwards."""
+    _import_matplotlib()
+    from matplotlib import style
+
+    with style.context("default"):
+        yield
+
+
+def new_figure(width: float, height: float, dpi: int) -> Figure:
+    """Return an empty figure that needs no display; within `own_style`."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), dpi=dpi, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def write_png(figure: Figure, path: str | os.PathLike[str], *, palette: bool = False) -> None:
+    """Write a figure as a PNG file, which appears whole or not at all.
+
+    A palette of 256 colours is plenty and makes a third of the size.
+    """
+    drawn = io.BytesIO()
+    with own_style():
+        figure.savefig(drawn, format="png")
+    with atomic_write(path, binary=True) as handle:
+        if palette:
+            from PIL import Image  # Matplotlib writes its pictures with it
+
+            with Image.open(drawn) as picture:
+                picture.convert("RGB").quantize(256).save(handle, format="png", optimize=True)
+        else:
+            handle.write(drawn.getvalue())
+
+
+def _tidy(axes: Axes) -> None:
+    axes.grid(True, color="0.9", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw(
+    axes: Axes, x: Any, curves: Any, label: str, index: int, count: int,
+    upper: Any = None, positive: bool = False,
+) -> None:  # fmt: skip
+    """Draw the mean of (trials, k) curves, and a band of its standard error.
+
+    The band reaches as far up as that of `upper`; where only what is positive can be shown, no
+    lower than half the mean.
+    """
+    colour, dashes, marker = _STYLES[index % len(_STYLES)]
+    shown = np.unique(np.linspace(0, len(x) - 1, min(len(x), _POINTS)).astype(np.intp))
+    error, top = np.zeros(len(x)), curves if upper is None else upper
+    if len(curves) > 1:
+        error = curves.std(axis=0, ddof=1) / np.sqrt(len(curves))
+    x, mean, error, top = (
+        x[shown],
+        *(a[shown] for a in (curves.mean(axis=0), error, top.mean(axis=0))),
+    )
+    axes.plot(
+        x, mean, color=colour, linestyle=dashes, linewidth=1.8, marker=marker, markersize=6,
+        markeredgecolor="white", markeredgewidth=0.6, label=label, zorder=3,
+        # Evenly spaced along the axes, and set off so that methods do not cover each other's.
+        markevery=(0.02 + _SPACING * index / count, _SPACING) if len(shown) > 2 else None,
+    )  # fmt: skip
+    if len(curves) == 1 and upper is None:
+        return
+    low = np.maximum(mean - error, 0.5 * np.maximum(mean, 1e-12)) if positive else mean - error
+    axes.fill_between(x, low, top + error, color=colour, alpha=0.22, linewidth=0, zorder=2)
+
+
+# --- compare ----------------------------------------------------------------------------------
+
+
+@own_style()
+def regret_figure(result: CompareResult) -> Figure:
+    """Draw cumulative regret by round and average regret by time.
+
+    Parameters
+    ----------
+    result : CompareResult
+        The outcome of `compare`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Two panels: regret R_t against t, and R_t / t against the time that the updates took.
+        Lines are means over the trials, bands their standard errors. Where methods have bounds, a
+        third panel with logarithmic axes shows these beside the regret. No global state of
+        matplotlib is touched and no display is needed.
+    """
+    bounded = any(run.bound is not None for run in result.methods)
+    figure = new_figure(14 if bounded else 10, 4.4, dpi=150)
+    by_round, by_time, *rest = figure.subplots(1, 3 if bounded else 2)
+    count = len(result.methods)
+    rounds = np.arange(1, result.rounds + 1)
+    lowest = np.inf
+    for index, run in enumerate(result.methods):
+        average = run.regret / rounds
+        lowest = min(lowest, float(average.mean(axis=0).min()))
+        label = run.method.label
+        _draw(by_round, rounds, run.regret, label, index, count)
+        _draw(by_time, run.seconds.mean(axis=0) * 1e3, average, label, index, count)
+    for axes in rest:
+        _draw_bounds(axes, result)
+    for axes in figure.axes:
+        _tidy(axes)
+    by_round.set(xlabel="round", ylabel="cumulative regret (nats)", xlim=(0, result.rounds))
+    by_round.legend(loc="best", frameon=False, handlelength=3.6)
+    by_time.set(
+        xlabel="time spent on updates (ms)",
+        ylabel="average regret (nats per round)",
+        xscale="log",
+        # Regret may be negative where the comparator suits later rounds better than the first.
+        yscale="log" if lowest > 0 else "linear",
+    )
+    trials = "1 trial"
+    if result.trials > 1:
+        trials = f"mean and standard error of {result.trials} trials"
+    figure.suptitle(
+        f"{printable(Path(result.data).name)}, {result.setting} setting: "
+        f"batches of {result.batch_size}, radius {result.radius:g} ({trials})",
+        fontsize=11,
+        parse_math=False,  # a file's name may hold dollar signs
+    )
+    return figure
+
+
+def _draw_bounds(axes: Axes, result: CompareResult) -> None:
+    """Draw regret and bounds on logarithmic axes: the bounds are larger by orders of magnitude."""
+    rounds = np.arange(1, result.rounds + 1)
+    for index, run in enumerate(result.methods):
+        colour, _, marker = _STYLES[index % len(_STYLES)]
+        mean = run.regret.mean(axis=0)
+        # Regret may be negative; there the curve has a gap.
+        axes.plot(rounds, np.where(mean > 0, mean, np.nan), color=colour, linewidth=1.8)
+        if run.bound is not None:
+            axes.plot(
+                run.bound.rounds, run.bound.values, color=colour, linestyle="--", linewidth=1.4,
+                marker=marker if len(run.bound.rounds) == 1 else None, markersize=8,
+                label=f"{run.bound.theorem}, {run.method.label}: {run.bound.values[-1]:.2g} "
+                f"after round {run.bound.rounds[-1]}",
+            )  # fmt: skip
+    axes.set(
+        xlabel="round", ylabel="cumulative regret and bounds (nats)", xscale="log", yscale="log"
+    )
+    axes.margins(y=0.15)
+    axes.legend(loc="best", frameon=False, handlelength=3.6, fontsize=9)
+
+
+def write_regret_png(result: CompareResult | Figure, path: str | os.PathLike[str]) -> None:
+    """Write `regret_figure` as a PNG file.
+
+    Parameters
+    ----------
+    result : CompareResult or Figure
+        The outcome of `compare`, or the figure if it has been drawn before.
+    path : path-like
+        The file; it appears whole or not at all.
+    """
+    write_png(regret_figure(result) if isinstance(result, CompareResult) else result, path)
+
+
+# --- networks ---------------------------------------------------------------------------------
+
+_WORTH = {
+    "losses": "suboptimality",
+    "accuracies": "training accuracy",
+    "test_accuracies": "test accuracy",
+}
+
+
+@own_style()
+def network_figure(result: NetworkComparison) -> Figure:
+    """Draw suboptimality, accuracy and test accuracy by update time.
+
+    Means over the trials, with bands of their standard errors; see `NetworkComparison`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Drawn without a display; no global state of matplotlib is touched.
+    """
+    figure = new_figure(14, 4.4, dpi=150)
+    for axes, (what, label) in zip(figure.subplots(1, 3), _WORTH.items(), strict=True):
+        for index, run in enumerate(result.runs):
+            values = [getattr(t, what) for t in run.traces]
+            if any(v is None for v in values):
+                continue
+            curves = np.array(values)
+            if what == "losses":
+                curves = relative_suboptimality(curves, curves[:, :1], result.lowest_loss)
+            # The axis is logarithmic: no time has gone by at the start.
+            _draw(axes, run.times[1:], curves[:, 1:], run.label, index, len(result.runs))
+        yscale = "log" if what == "losses" else "linear"
+        axes.set(xlabel="update time (s)", ylabel=label, xscale="log", yscale=yscale)
+        _tidy(axes)
+    figure.axes[0].legend(loc="best", frameon=False, handlelength=3.6)
+    return figure
+
+
+def write_network_png(result: NetworkComparison, path: str | os.PathLike[str]) -> None:
+    """Write the picture."""
+    write_png(network_figure(result), path)
+
+
+# --- the paper's figures -----------------------------------------------------------------------
 
 _LABELS = {
     "regret": "regret (nats)",
@@ -23,8 +294,6 @@ _LABELS = {
     "accuracy": "training accuracy",
     "test_accuracy": "test accuracy",
 }
-_BY_ROUND = ("regret",)
-_POINTS = 400  # points a curve: more than a picture can show
 
 
 @own_style()
@@ -56,41 +325,42 @@ def reproduction_figure(result: Reproduction) -> Figure:
             if curves is None:  # no test data
                 axes.set_visible(False)
                 continue
-            _draw(axes, panel, curves)
+            _draw_panel(axes, panel, curves)
             if q == 0 or across:
                 axes.set_title(part.title, fontsize=10, parse_math=False)
     handles, labels = grid[0][0].get_legend_handles_labels()
     figure.legend(
-        handles,
-        labels,
-        loc="outside lower center",
-        ncols=min(len(labels), 2 * shape[1] + 1),
-        frameon=False,
-        handlelength=3.2,
-        fontsize=9,
-    )
+        handles, labels, loc="outside lower center", ncols=min(len(labels), 2 * shape[1] + 1),
+        frameon=False, handlelength=3.2, fontsize=9,
+    )  # fmt: skip
     quick = ", cut short" if result.quick else ""
     trials = "1 trial" if result.trials == 1 else f"{result.trials} trials: means, standard errors"
     figure.suptitle(f"Figure {result.figure[-1]} ({trials}{quick})", fontsize=11)
     return figure
 
 
-def _draw(axes: Axes, panel: str, curves: tuple[Curve, ...]) -> None:
+def _draw_panel(axes: Axes, panel: str, curves: tuple[Curve, ...]) -> None:
     """Draw one panel."""
-    axes.grid(True, color="0.9", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    _tidy(axes)
     axes.set_ylabel(_LABELS[panel])
     if panel == "cost":
         _draw_bars(axes, curves)
         return
+    positive = panel == "suboptimality"
     for index, curve in enumerate(curves):
-        _draw_curve(axes, panel, curve, index, len(curves))
-    if panel in _BY_ROUND:
+        x: Any = curve.rounds
+        if panel != "regret":
+            x = np.median(curve.seconds, axis=0)  # one trial may have been held up
+        some = x > 0  # the axis may be logarithmic
+        _draw(
+            axes, x[some], curve.values[:, some], curve.label, index, len(curves),
+            curve.upper[:, some], positive,
+        )  # fmt: skip
+    if panel == "regret":
         axes.set(xlabel="round", xlim=(0, int(curves[0].rounds[-1])))
         return
     axes.set(xlabel="time spent on updates (s)", xscale="log")
-    if panel == "suboptimality":
+    if positive:
         axes.set_yscale("log")
 
 
@@ -100,14 +370,9 @@ def _draw_bars(axes: Axes, curves: tuple[Curve, ...]) -> None:
         mean, error = float(curve.final.mean()), standard_error(curve.final)
         error = 0.0 if np.isnan(error) else error
         axes.bar(
-            index,
-            mean,
-            yerr=error or None,
-            color=STYLES[index % len(STYLES)][0],
-            width=0.65,
-            ecolor="0.3",
-            capsize=3,
-        )
+            index, mean, yerr=error or None, color=_STYLES[index % len(_STYLES)][0], width=0.65,
+            ecolor="0.3", capsize=3,
+        )  # fmt: skip
         axes.annotate(
             f"{mean:.3g}", (index, mean + error), ha="center", va="bottom",
             xytext=(0, 4), textcoords="offset points", fontsize=8,
@@ -120,28 +385,6 @@ def _draw_bars(axes: Axes, curves: tuple[Curve, ...]) -> None:
     )  # fmt: skip
 
 
-def _draw_curve(axes: Axes, panel: str, curve: Curve, index: int, count: int) -> None:
-    """Draw the mean of the trials and its band."""
-    colour, dashes, marker = STYLES[index % len(STYLES)]
-    shown = np.unique(
-        np.linspace(0, len(curve.rounds) - 1, min(len(curve.rounds), _POINTS)).astype(np.intp)
-    )
-    x: Any = curve.rounds[shown]
-    if panel not in _BY_ROUND:
-        seconds = np.median(curve.seconds, axis=0)[shown]  # one trial may have been held up
-        shown, x = shown[seconds > 0], seconds[seconds > 0]  # the axis is logarithmic
-    values, upper = curve.values[:, shown], curve.upper[:, shown]
-    mean = values.mean(axis=0)
-    many = len(shown) > 60
-    axes.plot(
-        x, mean, color=colour, linestyle=dashes, linewidth=1.6, marker=marker, markersize=5,
-        markeredgecolor="white", markeredgewidth=0.5, label=curve.label, zorder=3,
-        markevery=(0.02 + 0.11 * index / count, 0.11) if many else (index % 4, 4),
-    )  # fmt: skip
-    error = np.zeros(len(shown))
-    if len(values) > 1:
-        error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
-    low, high = mean - error, upper.mean(axis=0) + error
-    if panel == "suboptimality":
-        low = np.maximum(low, 0.5 * np.maximum(mean, 1e-12))  # the axis is logarithmic
-    axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0, zorder=2)
+def write_reproduction_png(result: Reproduction, path: str | os.PathLike[str]) -> None:
+    """Write the picture."""
+    write_png(reproduction_figure(result), path, palette=True)

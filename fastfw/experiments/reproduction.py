@@ -1,43 +1,54 @@
-"""The paper's three figures: what is run, kept and put together.
+"""The paper's three figures, made of comparisons.
 
-A figure is a list of trials: one method, one seed, one data set. Each is kept on disk as soon as it
-is done (`fastfw.experiments._store`), so that a run which is stopped, in whatever way, goes on from
-there when it is asked for again; curves, claims and files are made from what is kept. Figures 1
-and 2 are softmax regression (`fastfw.experiments._regression`), figure 3 is the network with one
-hidden layer (`fastfw.experiments._training`).
+Figures 1 and 2 are `compare` in the stochastic and in the adversarial setting, with the loss of
+the decisions at equal work beside it in figure 1; figure 3 is `compare_network`.
 """
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from fastfw import _checks
 from fastfw._messages import printable
-from fastfw.datasets import Split, load
-from fastfw.experiments._store import Arrays, TrialStore, fingerprint
-from fastfw.experiments._text import counted
-from fastfw.experiments.comparison import Comparator
-from fastfw.experiments.methods import closest
-from fastfw.streams import Dataset
+from fastfw.experiments.comparison import compare
+from fastfw.experiments.methods import (
+    NETWORK_METHODS,
+    NETWORK_PRESETS,
+    PRESETS,
+    SUB_BATCH,
+    TABLE,
+    Constants,
+    constants_in_words,
+    default_preset,
+    default_sizes,
+    find_methods,
+    known,
+    network_family,
+    rounds_at_equal_work,
+)
+from fastfw.experiments.reports import report
+from fastfw.experiments.results import (
+    CompareResult,
+    Curve,
+    NetworkComparison,
+    Part,
+    Reproduction,
+    relative_suboptimality,
+)
+from fastfw.experiments.setups import check_sizes, name_of
+from fastfw.experiments.tables import counted
+from fastfw.experiments.training import compare_network
+from fastfw.experiments.trials import Arrays, Plan, Progress, experiment, prepared
 
-__all__ = ["FIGURES", "KEPT", "Curve", "Part", "Reproduction", "Work", "reproduce"]
+__all__ = ["FIGURES", "reproduce"]
 
 FIGURES = ("figure1", "figure2", "figure3")
 """What `reproduce` knows."""
-
-KEPT = "kept"
-"""What progress is told in place of a trial's name when the trial was kept by an earlier run."""
-
-Floats: TypeAlias = npt.NDArray[np.float64]
-Progress: TypeAlias = Callable[[int, int, str], None]
 
 _QUICK_DATA = ("fashion-mnist-4k",)
 _FULL_DATA = ("mnist", "cifar10")
@@ -47,133 +58,19 @@ _TITLES = {
     "fashion-mnist": "Fashion-MNIST",
     "fashion-mnist-4k": "Fashion-MNIST, 4,000 images",
 }
+_SETTING = {"figure1": "stochastic", "figure2": "adversarial", "figure3": "network"}
+_METHODS = {
+    "figure1": ("orgfw", "osfw", "regularized-ofw", "ofw", "oaw"),
+    "figure2": ("morgfw", "metafw", "regularized-ofw", "ofw", "oaw"),
+    "figure3": tuple(method.name for method in NETWORK_METHODS),
+}
+#: Most rounds N of runs at equal work when the time is short.
+_QUICK = {"figure1": 400, "figure2": 400, "figure3": 2_000}
+_CHECKPOINTS = 30
+_TOLERANCE = 1e-5  # of the comparator's gap, relative to its loss
 
 
-@dataclass(frozen=True)
-class Curve:
-    """One method in one panel of a figure.
-
-    Parameters
-    ----------
-    method, label : str
-        On the command line and in result files; in tables and pictures.
-    rounds : (k,) int64 array
-        The rounds t that the values belong to.
-    seconds : (trials, k) float64 array
-        Time spent on updates until then.
-    values : (trials, k) float64 array
-        What the panel shows.
-    upper : (trials, k) float64 array
-        The same against the least loss that the comparator's certificate leaves open; equal to
-        `values` where there is no comparator.
-    work : int
-        Gradients of single samples, in the whole run.
-    oracle_calls : int
-        Calls of the linear minimisation oracle, likewise.
-    """
-
-    method: str
-    label: str
-    rounds: npt.NDArray[np.int64]
-    seconds: Floats
-    values: Floats
-    upper: Floats
-    work: int
-    oracle_calls: int
-
-    @property
-    def final(self) -> Floats:
-        """The last value of each trial."""
-        last: Floats = self.values[:, -1]
-        return last
-
-
-@dataclass(frozen=True)
-class Part:
-    """A figure on one data set: a column of figures 1 and 2, a row of figure 3.
-
-    Parameters
-    ----------
-    data, title : str
-        The data set as it was asked for, and as pictures call it.
-    n_samples, n_features, n_classes : int
-        Its size.
-    settings : dict
-        Rounds, batch size, radius and whatever else tables should say.
-    constants : dict
-        By method, its constants in words.
-    comparator : Comparator or None
-        The best fixed decision; None for networks, whose least loss nobody knows.
-    panels : dict
-        Curves by method in order, by the panel's name: ``regret``, ``cost``, ``suboptimality``,
-        ``accuracy``, ``test_accuracy``.
-    seconds : float
-        Wall time of all that is kept for it, evaluation included, summed over the runs that did
-        it. What a stopped run had not finished is not in it.
-    """
-
-    data: str
-    title: str
-    n_samples: int
-    n_features: int
-    n_classes: int
-    settings: dict[str, Any]
-    constants: dict[str, str]
-    comparator: Comparator | None
-    panels: dict[str, tuple[Curve, ...]]
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class Reproduction:
-    """The outcome of `reproduce`.
-
-    Parameters
-    ----------
-    figure : str
-        One of `FIGURES`.
-    quick : bool
-        Whether it was cut short.
-    trials, seed : int
-        How many, and the first one's seed.
-    parts : tuple of Part
-        One for each data set.
-    files : tuple of Path
-        What was written.
-    """
-
-    figure: str
-    quick: bool
-    trials: int
-    seed: int
-    parts: tuple[Part, ...]
-    files: tuple[Path, ...] = field(default=())
-
-
-class Work(NamedTuple):
-    """One piece of work whose result is kept: its name, what determines it, how it is done."""
-
-    label: str
-    settings: Mapping[str, Any]
-    do: Callable[[], Arrays]
-
-
-class Request(NamedTuple):
-    """What is asked for on one data set."""
-
-    figure: str
-    name: str
-    title: str
-    split: Split
-    train: Dataset
-    digest: str
-    quick: bool
-    seeds: range
-    rounds: int | None
-    batch_size: int | None
-    radius: float | None
-
-
+@experiment
 def reproduce(
     figure: str,
     data: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
@@ -187,8 +84,9 @@ def reproduce(
     rounds: int | None = None,
     batch_size: int | None = None,
     radius: float | None = None,
+    n_jobs: int | None = None,
     progress: Progress | None = None,
-) -> Reproduction:
+) -> _Figure:
     """Run one of the paper's figures and write its picture, its numbers and its claims.
 
     Figure 1 is the stochastic setting: regret by round, time per round, and suboptimality by time
@@ -219,9 +117,11 @@ def reproduce(
         What pictures call the data sets.
     rounds, batch_size, radius : optional
         T, B and r in place of the paper's; with `rounds`, N is as large.
+    n_jobs : int, optional
+        As for `compare`.
     progress : callable, optional
         Called as ``progress(done, total, what)`` before each step and once at the end; `what` is
-        `KEPT` for steps that an earlier run has done.
+        ``"kept"`` for steps that an earlier run has done.
 
     Returns
     -------
@@ -237,8 +137,9 @@ def reproduce(
 
     Notes
     -----
-    Curves do not depend on where a run was stopped; only times differ from run to run. What is
-    kept is told apart by a digest of data, settings, seed and version.
+    All data sets are looked at before the work begins, then loaded one after the other. Curves do
+    not depend on where a run was stopped; only times differ from run to run. What is kept is told
+    apart by a digest of data, settings, seed and version.
 
     Examples
     --------
@@ -246,33 +147,7 @@ def reproduce(
     >>> [curve.label for curve in result.parts[0].panels["regret"]]  # doctest: +SKIP
     ['ORGFW', 'OSFW', 'RegularizedOFW', 'OFW', 'OAW']
     """
-    from fastfw.experiments.reproduction_report import write_all
-
-    result = run_figure(
-        figure, data, root=root, out=out, quick=quick, trials=trials, seed=seed, titles=titles,
-        rounds=rounds, batch_size=batch_size, radius=radius, progress=progress,
-    )  # fmt: skip
-    return write_all(result, Path(out))
-
-
-def run_figure(
-    figure: str,
-    data: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None,
-    *,
-    root: str | os.PathLike[str] | None,
-    out: str | os.PathLike[str],
-    quick: bool,
-    trials: int | None,
-    seed: int,
-    titles: Sequence[str] | None,
-    rounds: int | None,
-    batch_size: int | None,
-    radius: float | None,
-    progress: Progress | None,
-) -> Reproduction:
-    """Do the work of `reproduce`, all but writing its files."""
-    if figure not in FIGURES:
-        raise ValueError(f"figure: unknown {figure!r}; {closest(str(figure), FIGURES)}")
+    known(figure, FIGURES, "figure")
     if data is None:
         data = _QUICK_DATA if quick else _FULL_DATA
     names = [data] if isinstance(data, str | os.PathLike) else list(data)
@@ -284,59 +159,173 @@ def run_figure(
         raise ValueError(
             f"titles: {len(titles)} given for {counted(len(names), 'data set')}; one each"
         )
-    count = _checks.positive_int((3 if quick else 6) if trials is None else trials, "trials")
-    first = _checks.positive_int(seed, "seed", minimum=0)
-    for value, argument in ((rounds, "rounds"), (batch_size, "batch_size")):
-        if value is not None:
-            _checks.positive_int(value, argument)
-    if radius is not None:
-        radius = _checks.positive_float(radius, "radius")
-    if figure == "figure3":
-        from fastfw.experiments import _training as house
-    else:
-        from fastfw.experiments import _regression as house  # type: ignore[no-redef]
+    trials = (3 if quick else 6) if trials is None else trials
+    seeds = check_sizes(trials, seed, radius, rounds=rounds, batch_size=batch_size)
+    options = {
+        "root": root, "rounds": rounds, "batch_size": batch_size, "radius": radius,
+        "trials": trials, "seed": seed, "folder": Path(out) / "trials", "n_jobs": n_jobs,
+    }  # fmt: skip
 
-    store = TrialStore(Path(out) / "trials")
-    per_part = house.count_steps(figure, count)
-    total = per_part * len(names)
-    parts = []
-    for index, given in enumerate(names):
-        name = os.fspath(given).encode("utf-8", "replace").decode()
-        if progress is not None:
-            progress(index * per_part, total, f"data: {Path(name).name}")
-        split = load(given, root=root)
-        train = Dataset(split.X, split.y)
-        _checks.fewer_classes_than_rows(train.y)
-        request = Request(
-            figure=figure,
-            name=name,
-            title=printable(
-                _TITLES.get(name, Path(name).name) if titles is None else titles[index]
-            ),
-            split=split,
-            train=train,
-            digest=fingerprint(train),
-            quick=bool(quick),
-            seeds=range(first, first + count),
-            rounds=rounds,
-            batch_size=batch_size,
-            radius=radius,
+    def plan(index: int, progress: Progress | None) -> Plan[Part]:
+        title = None if titles is None else titles[index]
+        return _plan(figure, names[index], title, bool(quick), {**options, "progress": progress})
+
+    for index in range(len(names)):
+        plan(index, progress)  # whatever is wrong with the last shows before the work begins
+    return _Figure(figure, bool(quick), seeds, len(names), plan, Path(out), progress)
+
+
+@dataclass(frozen=True)
+class _Figure:
+    """A figure that is ready to be made, data set by data set."""
+
+    name: str
+    quick: bool
+    seeds: range
+    n_parts: int
+    plan: Callable[[int, Progress | None], Plan[Part]]
+    out: Path
+    progress: Progress | None
+
+    def carry_out(self) -> Reproduction:
+        """Do what is not kept, and put everything together."""
+        parts = []
+        for index in range(self.n_parts):
+
+            def tell(done: int, total: int, what: str, index: int = index) -> None:
+                if self.progress is not None and (what != "done" or index + 1 == self.n_parts):
+                    self.progress(done + index * total, total * self.n_parts, what)
+
+            parts.append(self.plan(index, tell).run())
+        trials, seed = len(self.seeds), self.seeds.start
+        return Reproduction(self.name, self.quick, trials, seed, tuple(parts))
+
+    def run(self) -> Reproduction:
+        """Carry it out, and write all files."""
+        result = self.carry_out()
+        made = report(result)
+        self.out.mkdir(parents=True, exist_ok=True)
+        writers = {**made.tables, **made.pictures}  # last what a picture needs may be missing
+        for name, write in writers.items():
+            write(self.out / name)
+        return replace(result, files=tuple(self.out / name for name in writers))
+
+
+def _plan(
+    figure: str, given: Any, title: str | None, quick: bool, options: dict[str, Any]
+) -> Plan[Part]:
+    """Return the work on one data set: that of a comparison, and more for figure 1."""
+    name, setting = name_of(given), _SETTING[figure]
+    options = {option: value for option, value in options.items() if value is not None}
+    default = default_sizes(name, setting, 1)
+    N = options.get("rounds") or default.descent or default.rounds
+    if quick and "rounds" not in options:
+        N = min(N, _QUICK[figure])
+    plan: Plan[Any]
+    if figure == "figure3":
+        presets = NETWORK_PRESETS[network_family(name)]
+        own = {**options, "rounds": N, "checkpoints": _CHECKPOINTS, "gap": False}
+        plan = prepared(compare_network)(given, methods=_METHODS[figure], **own)
+    else:
+        presets = PRESETS[default_preset(name, setting)]
+        own = {**options, "setting": setting, "tol": _TOLERANCE}
+        plan = prepared(compare)(given, methods=_METHODS[figure], **own)
+    setup = plan.setup
+    constants = {
+        method: presets.get(method.name, Constants())
+        for method in find_methods(_METHODS[figure], TABLE)
+    }
+    descents = []
+    if figure == "figure1":
+        seeds = range(options["seed"], options["seed"] + options["trials"])
+        descents = [
+            setup.trial(
+                f"{method.label}, N = {N}, trial {i}", "descent", method, of_method, seed,
+                rounds_at_equal_work(method, N), checkpoints=_CHECKPOINTS, gap=False,
+            )
+            for i, seed in enumerate(seeds, start=1)
+            for method, of_method in constants.items()
+        ]  # fmt: skip
+
+    def assemble(outcomes: list[Arrays]) -> Part:
+        count = len(plan.works)
+        result = plan.assemble(outcomes[:count])
+        sizes = {"batch size": setup.sizes.batch_size, "radius": setup.sizes.radius}
+        shown: dict[str, Any] = {"setting": setting, "rounds": setup.sizes.rounds, **sizes}
+        if isinstance(result, NetworkComparison):
+            shown = {"hidden units": result.hidden, "N": N, **sizes}
+            panels = _network_panels(result)
+        else:
+            panels = _regret_panels(result)
+        if descents:
+            shown["N"] = N
+            panels["suboptimality"] = _descents(result, outcomes[count:])
+        return Part(
+            data=name,
+            title=printable(_TITLES.get(name, Path(name).name) if title is None else title),
+            n_samples=setup.train.n_samples,
+            n_features=setup.train.n_features,
+            n_classes=setup.train.n_classes,
+            settings=shown,
+            constants={
+                method.name: constants_in_words(method, of_method, SUB_BATCH)
+                for method, of_method in constants.items()
+            },
+            comparator=getattr(result, "comparator", None),
+            panels={panel: tuple(curves) for panel, curves in panels.items()},
+            seconds=sum(float(arrays["wall"]) for arrays in outcomes),
         )
-        store.tidy()
-        done: list[Arrays] = []
-        for step, work in enumerate(house.steps(request)):
-            arrays = store.get(work.settings)
-            if progress is not None:
-                what = work.label if arrays is None else KEPT
-                progress(index * per_part + step, total, what)
-            if arrays is None:
-                begun = time.perf_counter()
-                arrays = work.do()
-                arrays["wall"] = np.array(time.perf_counter() - begun)
-                store.put(work.settings, arrays)
-            done.append(arrays)
-        parts.append(house.assemble(request, done))
-        del split, train, request
-    if progress is not None:
-        progress(total, total, "files")
-    return Reproduction(figure, bool(quick), count, first, tuple(parts))
+
+    return replace(plan, works=[*plan.works, *descents], assemble=assemble)
+
+
+def _regret_panels(result: CompareResult) -> dict[str, list[Curve]]:
+    """Return regret by round and the time of a round."""
+    panels: dict[str, list[Curve]] = {"regret": [], "cost": []}
+    T = np.arange(1, result.rounds + 1)
+    for run in result.methods:
+        names = run.method.name, run.method.label
+        costs = int(run.gradient_evaluations[0]), int(run.lmo_calls[0])
+        upper = run.regret + result.comparator.gap * T
+        panels["regret"].append(Curve(*names, T, run.seconds, run.regret, upper, *costs))
+        last = run.seconds[:, -1:]
+        ms = last * 1e3 / result.rounds
+        panels["cost"].append(Curve(*names, T[-1:], last, ms, ms, *costs))
+    return panels
+
+
+def _descents(result: CompareResult, trials: list[Arrays]) -> list[Curve]:
+    """Return suboptimality by time at equal work."""
+    best, curves = result.comparator, []
+    for m, run in enumerate(result.methods):
+        own = trials[m :: len(result.methods)]
+        part = np.array([arrays["losses"] for arrays in own]) - best.value
+        values = part / part[:, :1]
+        # The least loss may be lower by the gap, which raises what is below 1.
+        upper = np.maximum(values, (part + best.gap) / (part[:, :1] + best.gap))
+        seconds = np.array([arrays["seconds"] for arrays in own])
+        costs = int(own[0]["work"]), int(own[0]["oracle"])
+        names = run.method.name, run.method.label
+        curves.append(Curve(*names, own[0]["rounds"], seconds, values, upper, *costs))
+    return curves
+
+
+def _network_panels(result: NetworkComparison) -> dict[str, list[Curve]]:
+    """Return suboptimality and accuracies by time; no panel where there is no test data."""
+    panels: dict[str, list[Curve]] = {}
+    for panel, what in (
+        ("suboptimality", "losses"), ("accuracy", "accuracies"),
+        ("test_accuracy", "test_accuracies"),
+    ):  # fmt: skip
+        for run in result.runs:
+            if getattr(run.traces[0], what) is None:
+                continue
+            values = np.array([getattr(trace, what) for trace in run.traces])
+            if what == "losses":
+                values = relative_suboptimality(values, values[:, :1], result.lowest_loss)
+            seconds = np.array([trace.seconds for trace in run.traces])
+            rounds = np.asarray(run.traces[0].rounds, dtype=np.int64)
+            costs = run.evaluations, int(rounds[-1]) - 1
+            curve = Curve(run.name, run.label, rounds, seconds, values, values, *costs)
+            panels.setdefault(panel, []).append(curve)
+    return panels

@@ -33,7 +33,7 @@ def theory_constant(problem: Any, set: Any, batch: Any, gradient: npt.NDArray[An
 def _constant(diameter: float, bound: float) -> float:
     """D/(2 G), neither 0 nor infinite: without gradients nothing needs to be held back."""
     if not diameter > 0.0:
-        raise ValueError(f"eta must be given for a set of diameter {diameter}")
+        raise ValueError(f"scale must be given for a set of diameter {diameter}")
     return min(diameter / (2.0 * min(max(bound, 1e-300), 1e300)), 1e300)
 
 

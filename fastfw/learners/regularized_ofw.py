@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, positive_float
+from fastfw._checks import FloatArray, positive_float, renamed
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import Engine
 from fastfw.learners._learner import count
@@ -38,11 +38,13 @@ class RegularizedOFW(OnlineLearner):
         T, the number of rounds to come. Without it round t uses t in place of T.
     step : float or callable, optional
         Step size sigma_t in [0, 1]. By default min(2/√t, 1), the theory's.
-    eta : float, optional
+    scale : float, optional
         The constant c above. By default the theory's D/(2 G): D is the set's diameter and G a
         bound on gradients, found in the first round. For `SoftmaxRegression` it is
         √2 max ‖a‖ over the first batch, times B for the sum; for other problems the
         norm of the first gradient.
+    eta : float, optional
+        Deprecated: an earlier name of `scale`.
 
     Notes
     -----
@@ -62,7 +64,7 @@ class RegularizedOFW(OnlineLearner):
     >>> result = learner.run(fw.iid_stream(X, y, batch_size=2, rounds=200, seed=0))
     >>> bool(result.losses[-20:].mean() < result.losses[0])
     True
-    >>> round(learner.eta, 12)   # D = 4 √2, G = √2
+    >>> round(learner.scale, 12)   # D = 4 √2, G = √2
     2.0
     """
 
@@ -77,39 +79,36 @@ class RegularizedOFW(OnlineLearner):
         *,
         rounds: int | None = None,
         step: object = None,
-        eta: float | None = None,
+        scale: float | None = None,
         start: npt.ArrayLike | None = None,
         seed: int | tuple[int, ...] = 0,
         engine: str = "fused",
         dtype: npt.DTypeLike | None = None,
         init: str | None = None,
         threads: int | None = None,
+        eta: float | None = None,
     ) -> None:
+        scale = renamed("eta", eta, "scale", scale)
         self._rounds = None if rounds is None else count(rounds, "rounds")
-        self._eta = None if eta is None else positive_float(eta, "eta")
+        self._scale = None if scale is None else positive_float(scale, "scale")
         super().__init__(
-            problem,
-            set,
-            schedules={"step": RootSchedule(2.0) if step is None else step},
-            start=start,
-            seed=seed,
-            engine=engine,
-            dtype=dtype,
-            init=init,
-            threads=threads,
-        )
+            problem, set, schedules={"step": RootSchedule(2.0) if step is None else step},
+            start=start, seed=seed, engine=engine, dtype=dtype, init=init, threads=threads,
+        )  # fmt: skip
 
     @property
-    def eta(self) -> float | None:
+    def scale(self) -> float | None:
         """The constant c of eta = c / T^{3/4}; None while it waits for the first batch."""
-        if self._eta is None and self._engine is not None:
+        if self._scale is None and self._engine is not None:
             return float(self._engine.arrays()["constant"])
-        return self._eta
+        return self._scale
+
+    eta = scale  # an earlier name
 
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
         sigma, x = self._schedule("step", t), state["x"]
         loss, gradient = evaluate(self.problem, x, batch)
-        c = self.eta or theory_constant(self.problem, self.set, batch, gradient)
+        c = self.scale or theory_constant(self.problem, self.set, batch, gradient)
         total = state["total_gradient"] + gradient if t > 1 else gradient
         x_1 = self._start.astype(x.dtype)
         v = vertex(self.set, total + self._strength(self._rounds, t, c) * (x - x_1), t, state)
@@ -137,9 +136,14 @@ class RegularizedOFW(OnlineLearner):
 
     def _make_fused(self, start: FloatArray) -> Engine:
         return FusedRegularised(
-            self.problem, self.set, start, self._eta, partial(self._strength, self._rounds),
+            self.problem, self.set, start, self._scale, partial(self._strength, self._rounds),
             partial(self._schedules.at, "step"), self.threads,
         )  # fmt: skip
 
     def _options(self) -> dict[str, Any]:
-        return {**super()._options(), "rounds": self._rounds, "eta": self._eta}
+        return {**super()._options(), "rounds": self._rounds, "scale": self._scale}
+
+    @classmethod
+    def _from_options(cls, options: dict[str, Any]) -> dict[str, Any]:
+        """Take files of before the constant had its name."""
+        return {{"eta": "scale"}.get(name, name): value for name, value in options.items()}

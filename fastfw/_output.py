@@ -1,20 +1,22 @@
-"""What commands say, where, and the folders they write to."""
+"""What commands say, where, and the folders and files they write."""
 
 import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-from fastfw._commands.options import UsageError
+from fastfw._files import open_beside
 from fastfw._messages import printable
-from fastfw.experiments._files import prepare_folder
+from fastfw._options import UsageError
 
 __all__ = [
-    "KEPT",
     "deliver",
+    "prepare_folder",
     "progress_bar",
+    "remove_empty",
     "resumable",
     "say",
     "silence_stdout",
@@ -22,10 +24,6 @@ __all__ = [
     "unusable_input",
     "write",
 ]
-
-
-KEPT = "kept"
-"""What progress is told of a step that an earlier run has done."""
 
 
 def say(message: str) -> None:
@@ -79,7 +77,7 @@ def progress_bar() -> Iterator[Callable[[int, int, str], None] | None]:
         def progress(done: int, total: int, what: str) -> None:
             bar.total = total
             bar.n = done
-            if what == KEPT:  # by an earlier run: it says nothing about the time that is left
+            if what == "kept":  # by an earlier run: it says nothing about the time that is left
                 bar.initial = done + 1
                 return
             bar.set_description_str(f"{what:<20}")
@@ -105,41 +103,40 @@ def unusable_input() -> Iterator[None]:
     """Turn the errors of loading and checking input into usage errors."""
     try:
         yield
-    except ChildProcessError:
-        raise
     except (ValueError, TypeError, OSError, ImportError) as error:
         raise UsageError(str(error)) from error
     except MemoryError as error:
         raise UsageError(str(error) or "not enough memory for this data") from error
 
 
-def deliver(
-    text: str,
-    folder: Path,
-    tables: Mapping[str, Callable[[Path], None]],
-    picture: tuple[str, Callable[[Path], None]],
-) -> int:
-    """Write result files and print the text; the exit code.
+def deliver(folder: Path, report: Any, forget: Callable[[], None]) -> int:
+    """Write what a report has written and print its text; the exit code.
 
-    A picture is the last and the least: where it fails, one line says so, and the rest stands.
+    Pictures are the last and the least: where one fails, one line says so, and the rest stands.
+    When all files are there, what they were made of may be forgotten.
     """
-    files = [folder / name for name in tables]
+    for note in report.notes:
+        say(f"note: {note}")
+    files = [folder / name for name in report.tables]
     # Before the text: whoever reads it may have left.
     try:
-        for path, write_table in zip(files, tables.values(), strict=True):
-            write_table(path)
+        for path in files:
+            report.tables[path.name](path)
     except OSError:
-        write(text)  # so that the work is not lost
+        write(report.text)  # so that the work is not lost
         raise
     code = 0
-    name, draw = picture
-    try:
-        draw(folder / name)
-        files.append(folder / name)
-    except Exception as error:  # of Matplotlib, whose kinds are many
-        say(f"error: {folder / name} cannot be drawn: {error or type(error).__name__}")
-        code = 1
-    write(f"{text}\nfiles: {', '.join(str(file) for file in files)}")
+    for name, draw in report.pictures.items():
+        path = folder / name
+        try:
+            draw(path)
+            files.append(path)
+        except Exception as error:  # of Matplotlib, whose kinds are many
+            say(f"error: {path} cannot be drawn: {error or type(error).__name__}")
+            code = 1
+    if code == 0:
+        forget()
+    write(f"{report.text}\nfiles: {', '.join(str(file) for file in files)}")
     return code
 
 
@@ -151,3 +148,59 @@ def take_folder(out: str, names: tuple[str, ...]) -> list[Path]:
         raise UsageError(
             f"argument --out: no files can be written in {out!r}: {error.strerror or error}"
         ) from error
+
+
+def prepare_folder(folder: str | os.PathLike[str], names: tuple[str, ...]) -> list[Path]:
+    """Make `folder` where it is missing and prove that the files `names` can be written in it.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where result files will go.
+    names : tuple of str
+        The names of those files.
+
+    Returns
+    -------
+    list of Path
+        The folders that were made, innermost first, so that a run that fails can take away what
+        it left empty.
+
+    Raises
+    ------
+    OSError
+        If the folder cannot be made, is a file, or refuses new files, or if one of the names is
+        taken by a folder. What was made before the error is removed again.
+    """
+    folder = Path(folder)
+    missing = []
+    for parent in (folder, *folder.parents):
+        if parent.exists():
+            break
+        missing.append(parent)
+    made: list[Path] = []
+    try:
+        for parent in reversed(missing):
+            parent.mkdir(exist_ok=True)
+            made.insert(0, parent)
+        if not folder.is_dir():
+            raise NotADirectoryError(f"{str(folder)!r} is a file, not a folder")
+        for name in names:
+            if (folder / name).is_dir():
+                raise IsADirectoryError(f"{str(folder / name)!r} is a folder, not a file")
+        # Only a write tells: permission bits say nothing about full disks, read-only mounts, root.
+        descriptor, temporary = open_beside(folder / names[0])
+        os.close(descriptor)
+        with contextlib.suppress(FileNotFoundError):  # another process has tidied up
+            os.unlink(temporary)
+    except OSError:
+        remove_empty(made)
+        raise
+    return made
+
+
+def remove_empty(folders: list[Path]) -> None:
+    """Remove `folders` (innermost first) as far as they are there and empty."""
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            folder.rmdir()

@@ -1,1 +1,0 @@
-"""What the command line can do, a module for each command."""
