@@ -34,6 +34,7 @@ __all__ = [
     "fewer_classes_than_rows",
     "float_dtype",
     "fraction",
+    "in_range",
     "labels",
     "locked",
     "non_negative_float",
@@ -53,6 +54,13 @@ IndexArray: TypeAlias = npt.NDArray[np.intp]
 _FLOAT64 = np.dtype(np.float64)
 _FLOAT32 = np.dtype(np.float32)
 _INTP = np.dtype(np.intp)
+
+# Least and largest size of numbers that arithmetic in a dtype starts from: with all of its digits,
+# and with room for sums of 65,536 of them.
+_RANGES = {
+    dtype: (float(np.finfo(dtype).tiny), float(np.finfo(dtype).max) / 65536)
+    for dtype in (_FLOAT64, _FLOAT32)
+}
 
 # Elements looked at together by the finiteness check: its scratch mask stays in the L2 cache and
 # never grows with the data.
@@ -334,6 +342,19 @@ def fraction(value: object, name: str, *, positive: bool = False) -> float:
     if positive:
         return _real(value, name, "a number in (0, 1]", lambda number: 0.0 < number <= 1.0)
     return _real(value, name, "a number in [0, 1]", lambda number: 0.0 <= number <= 1.0)
+
+
+def in_range(size: float, name: str, dtype: np.dtype[Any], hint: str) -> float:
+    """Return a positive number that a dtype holds with its digits, and sums of such numbers too."""
+    least, most = _RANGES[dtype]
+    if least <= size <= most:
+        return size
+    wanted = (
+        f"at least {least:.3g}, below which {dtype} loses digits" if size < least else
+        f"at most {most:.3g}, above which sums in {dtype} overflow"
+    )  # fmt: skip
+    wider = "use dtype float64, or " if dtype == _FLOAT32 else ""
+    raise ValueError(f"{name} must be {wanted}, but it is {size:.3g}; {wider}{hint}")
 
 
 def positive_int(value: object, name: str, *, minimum: int = 1, maximum: int | None = None) -> int:

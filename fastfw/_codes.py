@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, IndexArray, sealed
+from fastfw._checks import FloatArray, IndexArray, in_range, sealed
 
 __all__ = ["Coded", "Codes", "codes"]
 
@@ -31,6 +31,13 @@ class Codes(NamedTuple):
 
     values: npt.NDArray[np.uint8]
     affine: npt.NDArray[np.float64]
+
+    def require(self, dtype: np.dtype[Any]) -> None:
+        """Refuse a dtype that cannot hold what the bytes stand for."""
+        scale, offset = np.abs(self.affine).T
+        for name, sizes in (("scale", scale[scale > 0.0]), ("offset", offset[offset > scale])):
+            for size in {float(sizes.min()), float(sizes.max())} if sizes.size else ():
+                in_range(size, f"{name} of X", dtype, "rescale the features")
 
     def coded(self, dtype: np.dtype[Any]) -> Coded:
         """Return what kernels take for parameters of this dtype."""
@@ -69,7 +76,9 @@ def codes(X: Any, scale: npt.ArrayLike | None, offset: npt.ArrayLike | None) -> 
         for given, default, name in ((scale, 1.0, "scale"), (offset, 0.0, "offset"))
     ]
     affine = np.stack(np.broadcast_arrays(*columns), axis=1)
-    return Codes(sealed(np.require(X, requirements=["C", "A"])), sealed(affine))
+    found = Codes(sealed(np.require(X, requirements=["C", "A"])), sealed(affine))
+    found.require(np.dtype(np.float64))
+    return found
 
 
 def _numbers(

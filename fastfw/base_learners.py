@@ -125,7 +125,7 @@ class BaseLearner(ABC):
             If an argument cannot be used; the message names it.
         """
         self.check(set)
-        memory = self.first(set, given_or_usual(set, start).astype(float_dtype(dtype)))
+        memory = self.first(set, given_or_usual(set, start, float_dtype(dtype)))
         turn = Turn(1, 1, positive_int(rounds, "rounds"), 1, seed_bits(checked_seed(seed)))
         return LinearLearner(self, set, memory, turn)
 

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from fastfw._checks import fraction, non_negative_float, positive_float, shown
+import numpy as np
+
+from fastfw._checks import fraction, in_range, non_negative_float, positive_float, shown
 
 __all__ = ["PowerSchedule", "Schedule", "power_schedule"]
 
@@ -114,6 +116,12 @@ class Schedules(dict[str, Schedule]):
     def at(self, name: str, t: int) -> float:
         """Value of one of them in round t, checked."""
         return value_at(self[name], t, name)
+
+    def require(self, dtype: np.dtype[Any]) -> None:
+        """Refuse constants so small that parameters of a dtype would never move."""
+        for name, schedule in self.items():
+            if isinstance(schedule, ConstantSchedule) and schedule.value > 0.0:
+                in_range(schedule.value, name, dtype, "take a larger one")
 
 
 def to_json(schedule: Schedule) -> dict[str, Any] | None:

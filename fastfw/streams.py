@@ -22,6 +22,7 @@ from fastfw._checks import (
     IndexArray,
     features,
     float_dtype,
+    in_range,
     labels,
     positive_int,
     sealed,
@@ -181,6 +182,11 @@ class Dataset:
             other._X, other._codes = None, self._codes
             if self._codes is None:
                 other._X = features(self._X, dtype=wanted, sparse=True)
+                largest = max(float(self.X.max()), -float(self.X.min()))
+                if largest > 0.0:
+                    in_range(largest, "the largest entry of X", wanted, "rescale X")
+            else:
+                self._codes.require(wanted)
             other.shape, other._dtype = self.shape, wanted
             other.y = self.y
             other.n_classes = self.n_classes

@@ -274,8 +274,7 @@ class OnlineLearner(Learner):
 
     def _open(self, dtype: np.dtype[Any]) -> Engine:
         """Return an engine before its first round."""
-        start = np.array(self._start, dtype=dtype, order="C")
-        return self._make_fused(start) if self._fused else self._steps(dtype)
+        return self._make_fused(self._begin(dtype)) if self._fused else self._steps(dtype)
 
     def _converted(self, batch: Any, dtype: np.dtype[Any]) -> Any:
         """Return a batch with features of the decisions' dtype, if the problem is ours."""
@@ -289,8 +288,7 @@ class OnlineLearner(Learner):
     def _steps(self, dtype: np.dtype[Any]) -> StepsEngine:
         """Return the engine of oracle calls; it takes over where the first batch is sparse."""
         if self._engine is None:
-            start = np.array(self._start, dtype=dtype, order="C")
-            return StepsEngine(self._first_state(start))
+            return StepsEngine(self._first_state(self._begin(dtype)))
         if not isinstance(self._engine, StepsEngine):
             raise TypeError(
                 f"X is a sparse matrix, for which {type(self).__name__} has no compiled rounds, "

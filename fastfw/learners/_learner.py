@@ -15,12 +15,12 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import float_dtype, positive_int, require, sealed
+from fastfw._checks import FloatArray, float_dtype, positive_int, require, sealed
 from fastfw._checks import seed as checked_seed
 from fastfw.learners import _saving
 from fastfw.learners._engines import StepsEngine
 from fastfw.learners._guard import Guard
-from fastfw.learners._starts import first_point
+from fastfw.learners._starts import begin, first_point
 from fastfw.schedules import Schedules, as_schedule
 from fastfw.sets import ConvexSet
 
@@ -70,9 +70,11 @@ class Learner(ABC):
         self._problem, self._set = problem, set
         self._schedules = Schedules({name: as_schedule(s, name) for name, s in schedules.items()})
         self._seed = checked_seed(seed)
-        self._start = first_point(problem, set, start, init, self._seed)
-        self._fused = engine == "fused" and self._can_fuse()
         self._dtype = None if dtype is None else float_dtype(dtype)
+        self._start = first_point(problem, set, start, init, self._seed, self._dtype)
+        if self._dtype is not None:
+            self._begin(self._dtype)
+        self._fused = engine == "fused" and self._can_fuse()
         self._t = 1
         self._engine: Any = None
         self._guard = Guard()
@@ -80,6 +82,11 @@ class Learner(ABC):
     @abstractmethod
     def _can_fuse(self) -> bool:
         """Whether compiled code exists for this problem and set."""
+
+    def _begin(self, dtype: np.dtype[Any]) -> FloatArray:
+        """Return x_1 in the dtype that is settled, if that can hold what the learner computes."""
+        self._schedules.require(dtype)
+        return begin(self._set, self._start, dtype)
 
     def _options(self) -> dict[str, Any]:
         """Further arguments of the constructor, as JSON holds them."""
@@ -209,7 +216,7 @@ class Learner(ABC):
         made = self._fresh(engine, stored)
         made.restore(self._read(made, stored))
         if isinstance(self.set, ConvexSet):
-            eps = float(np.finfo(made.decision().dtype).eps)
+            eps = max(float(np.finfo(x.dtype).eps) for x in (self._start, made.decision()))
             slack = math.sqrt(eps)  # far more than rounding
             if not self.set.contains(made.decision(), tol=slack):
                 raise ValueError("its decision lies outside the set")

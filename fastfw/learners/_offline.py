@@ -152,9 +152,9 @@ class OfflineLearner(Learner):
         if engine is not None:
             self._commit(engine, self._t - 1, self._n)
 
-    def _make(self, dtype: npt.DTypeLike, fused: bool) -> Any:
+    def _make(self, dtype: np.dtype[Any], fused: bool) -> Any:
         """Return an engine before its first iteration."""
-        start = np.array(self._start, dtype=dtype, order="C")
+        start = self._begin(dtype)
         if fused:
             return self._make_fused(start)
         return OfflineSteps(self.set, start)

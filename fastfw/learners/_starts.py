@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, real_array, sealed
-from fastfw.sets import point_inside, random_vertex
+from fastfw.sets import point_inside, random_vertex, require_dtype
 from fastfw.sets._answers import dense_vertex, start_of
 
-__all__ = ["INITS", "first_point", "given_or_usual"]
+__all__ = ["INITS", "begin", "first_point", "given_or_usual"]
 
 #: Names of the ways to choose x_1.
 INITS = ("zeros", "vertex", "random")
@@ -26,6 +26,7 @@ def first_point(
     start: npt.ArrayLike | None,
     init: str | None,
     seed: int | tuple[int, ...],
+    dtype: np.dtype[Any] | None,
 ) -> FloatArray:
     """Return x_1, read-only: the start given, if feasible, or a point chosen as `init` says.
 
@@ -37,7 +38,7 @@ def first_point(
     if start is not None:
         if init is not None:
             raise ValueError("start and init both say where to start; give one of them")
-        return sealed(_given(set, start))
+        return sealed(_given(set, start, dtype))
     init = getattr(problem, "default_init", None) if init is None else init
     shape = tuple(set.shape)
     if init is None:
@@ -52,9 +53,15 @@ def first_point(
     return sealed(point_inside(set, rng))
 
 
-def given_or_usual(set: Any, start: npt.ArrayLike | None) -> FloatArray:
-    """Return a start that does not depend on the problem, read-only."""
-    return sealed(_usual(set) if start is None else _given(set, start))
+def given_or_usual(set: Any, start: npt.ArrayLike | None, dtype: np.dtype[Any]) -> FloatArray:
+    """Return a start that does not depend on the problem, in a dtype."""
+    return begin(set, _usual(set) if start is None else _given(set, start, dtype), dtype)
+
+
+def begin(set: Any, start: FloatArray, dtype: np.dtype[Any]) -> FloatArray:
+    """Return x_1 as a new array of the dtype that is settled, if that can hold the set."""
+    require_dtype(set, dtype)
+    return np.array(start, dtype, order="C")
 
 
 def _usual(set: Any) -> FloatArray:
@@ -64,15 +71,20 @@ def _usual(set: Any) -> FloatArray:
     return start_of(set)
 
 
-def _given(set: Any, start: npt.ArrayLike) -> FloatArray:
+def _given(set: Any, start: npt.ArrayLike, dtype: np.dtype[Any] | None) -> FloatArray:
+    """Return a start that lies in the set, as it was rounded when given or will be when played."""
     shape = tuple(set.shape)
+    given = real_array(start, "start")
+    single = given.dtype.newbyteorder("=") == np.float32
     with np.errstate(over="ignore"):  # infinity is refused below
-        point = np.array(real_array(start, "start"), np.float64, order="C")
+        point: FloatArray = np.array(given, np.float32 if single else np.float64, order="C")
     if point.shape != shape:
         raise ValueError(f"start must have shape {shape}, but it has {point.shape}")
     if not np.isfinite(point).all():
         raise ValueError("start must be finite, but it holds NaN or infinity")
-    if hasattr(set, "contains") and not set.contains(point):
+    if hasattr(set, "contains") and not any(
+        set.contains(point.astype(real)) for real in {point.dtype, dtype or point.dtype}
+    ):
         raise ValueError(
             f"start must lie in {set!r}, but it does not; leave start out, or project it first"
         )

@@ -139,7 +139,7 @@ class OAW(HistoryLearner):
         if isinstance(engine, StepsEngine) and isinstance(self.set, ConvexSet):
             dtype = state["x"].dtype
             points = (np.asarray(decode(self.set, code, dtype)) for code in state["vertices"])
-            if not all(self.set.contains(point, tol=1e-3) for point in points):
+            if not all(self.set.contains(point) for point in points):
                 raise ValueError("its active vertices lie outside the set")
         if ActiveSet.of(state).steps >= self._t:
             raise ValueError("its active set is out of range")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, positive_float, renamed
+from fastfw._checks import FloatArray, in_range, positive_float, renamed
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import Engine
 from fastfw.learners._learner import count
@@ -115,6 +115,12 @@ class RegularizedOFW(OnlineLearner):
         return loss, {
             "x": toward(x, v, sigma), "total_gradient": total, "constant": np.array(c)
         }  # fmt: skip
+
+    def _begin(self, dtype: np.dtype[Any]) -> FloatArray:
+        if self._scale is not None:
+            strength = self._strength(self._rounds, 1, self._scale)
+            in_range(strength, "2 T^(3/4) / scale", dtype, "rescale X")
+        return super()._begin(dtype)
 
     @staticmethod
     def _strength(rounds: int | None, t: int, c: float) -> float:

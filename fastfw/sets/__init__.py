@@ -3,7 +3,7 @@
 One module per family. Learners take any object with ``shape``, ``lmo(direction)`` and ``diameter``.
 """
 
-from fastfw.sets._base import ConvexSet, point_inside, random_vertex
+from fastfw.sets._base import ConvexSet, point_inside, random_vertex, require_dtype
 from fastfw.sets._vertex import DenseVertex, EntriesVertex, Vertex
 from fastfw.sets.balls import GroupL1Ball, GroupVertex, L2Ball, LInfBall, SignVertex
 from fastfw.sets.birkhoff import BirkhoffPolytope, PermutationVertex
@@ -44,4 +44,5 @@ __all__ = [
     "Vertex",
     "point_inside",
     "random_vertex",
+    "require_dtype",
 ]

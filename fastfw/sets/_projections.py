@@ -40,5 +40,6 @@ def project_simplex(v: Array, radius: float = 1.0) -> Array:
     >>> project_simplex(np.array([0.9, 0.5, -1.0]))
     array([0.7, 0.3, 0. ])
     """
-    a = within(v, v.max(), v.dtype.type(radius))[np.newaxis]
+    wide = v.astype(np.float64, copy=False)
+    a = within(wide, wide.max(), radius)[np.newaxis]
     return np.asarray(np.maximum(a[0] - row_thresholds(a, radius)[0], 0.0), v.dtype)

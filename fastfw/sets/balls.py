@@ -124,10 +124,9 @@ class LInfBall(_Ball):
         """Return the nearest point of the set, a new array: every entry clipped. O(n)."""
         return np.clip(self._projectable(x), -self._radius, self._radius)
 
-    def contains(self, x: npt.ArrayLike, tol: float = 1e-9) -> bool:
+    def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
         """Tell whether every entry is at most r (1 + tol) in magnitude."""
-        point = self._candidate(x)
-        return point is not None and bool(np.abs(point).max() <= self._radius * (1.0 + tol))
+        return bool(np.abs(point).max() <= self._radius * (1.0 + tol))
 
     def decode(self, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> SignVertex:
         """Return the vertex of a code."""
@@ -185,10 +184,9 @@ class L2Ball(_Ball):
             return point.copy()
         return (-_opposite(point, self._radius)).astype(point.dtype)
 
-    def contains(self, x: npt.ArrayLike, tol: float = 1e-9) -> bool:
+    def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
         """Tell whether the norm is at most r (1 + tol)."""
-        point = self._candidate(x)
-        return point is not None and _norm(point) <= self._radius * (1.0 + tol)
+        return _norm(point) <= self._radius * (1.0 + tol)
 
 
 class GroupVertex(EntriesVertex):
@@ -342,11 +340,8 @@ class GroupL1Ball(ConvexSet):
         factors = np.divide(wanted, norms, out=np.zeros_like(norms), where=norms > 0.0)
         return np.asarray(point * factors[self._number].reshape(self._shape), point.dtype)
 
-    def contains(self, x: npt.ArrayLike, tol: float = 1e-9) -> bool:
+    def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
         """Tell whether the groups' norms sum to at most r (1 + tol)."""
-        point = self._candidate(x)
-        if point is None:
-            return False
         norms, unit = self._norms(point)
         return bool(norms.sum() <= self._radius * (1.0 + tol) / unit)
 

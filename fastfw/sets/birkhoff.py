@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, IndexArray, float_dtype, positive_int
+from fastfw._checks import FloatArray, IndexArray, positive_int
 from fastfw.sets._base import ConvexSet, scaled
 from fastfw.sets._vertex import Vertex
 
@@ -89,7 +89,7 @@ class BirkhoffPolytope(ConvexSet):
 
     def start(self, dtype: npt.DTypeLike = np.float64) -> FloatArray:
         """Return the point where learners start: the centre, 1/n everywhere."""
-        return np.full(self._shape, 1.0 / self._shape[0], float_dtype(dtype))
+        return np.full(self._shape, 1.0 / self._shape[0], self._dtype(dtype))
 
     def lmo(self, direction: npt.ArrayLike) -> PermutationVertex:
         """Linear minimisation oracle: a permutation of least cost.
@@ -122,12 +122,10 @@ class BirkhoffPolytope(ConvexSet):
         _, columns = linear_sum_assignment(scaled(g)[0])
         return PermutationVertex(columns.astype(np.intp), g.dtype)
 
-    def contains(self, x: npt.ArrayLike, tol: float = 1e-9) -> bool:
+    def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
         """Tell whether entries are at least -tol, and rows and columns sum to 1 ± tol."""
-        point = self._candidate(x)
-        if point is None or point.min() < -tol:
-            return False
-        return all(float(np.abs(point.sum(axis=i) - 1.0).max()) <= tol for i in (0, 1))
+        sums = np.concatenate([point.sum(axis=0), point.sum(axis=1)])
+        return bool(point.min() >= -tol and np.abs(sums - 1.0).max() <= tol)
 
     def decode(self, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> PermutationVertex:
         """Return the vertex of a code."""

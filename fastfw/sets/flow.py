@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, IndexArray, float_dtype
+from fastfw._checks import FloatArray, IndexArray
 from fastfw.sets._base import ConvexSet, scaled
 from fastfw.sets._vertex import EntriesVertex
 
@@ -157,7 +157,7 @@ class FlowPolytope(ConvexSet):
         for e in self._order[::-1]:
             flow[e] = amount[self._tail[e]] / ways[self._tail[e]]
             amount[self._head[e]] += flow[e]
-        return flow.astype(float_dtype(dtype))
+        return flow.astype(self._dtype(dtype))
 
     def lmo(self, direction: npt.ArrayLike) -> PathVertex:
         """Linear minimisation oracle: the path of least total cost, for costs of any sign.
@@ -189,16 +189,13 @@ class FlowPolytope(ConvexSet):
         """Return the nodes that a path visits, from source to sink."""
         return [self._source, *(self._edges[e][1] for e in vertex.indices)]
 
-    def contains(self, x: npt.ArrayLike, tol: float = 1e-9) -> bool:
+    def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
         """Tell whether edges carry at least -tol and nodes pass on what they receive, ± tol."""
-        flow = self._candidate(x)
-        if flow is None or flow.min() < -tol:
-            return False
         n = len(self._nodes)
-        excess = np.bincount(self._tail, flow, n) - np.bincount(self._head, flow, n)
+        excess = np.bincount(self._tail, point, n) - np.bincount(self._head, point, n)
         excess[self._ends[0]] -= 1.0
         excess[self._ends[1]] += 1.0
-        return bool(np.abs(excess).max() <= tol)
+        return bool(point.min() >= -tol and np.abs(excess).max() <= tol)
 
     def decode(self, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> PathVertex:
         """Return the vertex of a code."""

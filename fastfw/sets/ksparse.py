@@ -119,14 +119,10 @@ class _KSparse(ConvexSet):
         projected: FloatArray = np.copysign(lowered.reshape(self._shape), point)
         return projected.astype(point.dtype)
 
-    def contains(self, x: npt.ArrayLike, tol: float = 1e-9) -> bool:
+    def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
         """Tell whether entries are at most r (1 + tol) and their sum at most k r (1 + tol)."""
-        point = self._candidate(x)
-        if point is None:
-            return False
         a, r = np.abs(self._rows(point)), self._entry * (1.0 + tol)
-        with np.errstate(over="ignore"):
-            return bool(a.max() <= r and a.sum(axis=1).max() <= self._k * r)
+        return bool(a.max() <= r and a.sum(axis=1).max() <= self._k * r)
 
     def decode(self, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> KSparseVertex:
         """Return the vertex of a code."""

@@ -165,10 +165,9 @@ class L1Ball(ConvexSet):
         projected: FloatArray = self._rows.project(point[np.newaxis])[0]
         return projected
 
-    def contains(self, x: npt.ArrayLike, tol: float = 1e-9) -> bool:
+    def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
         """Tell whether the l1 norm is at most r (1 + tol)."""
-        point = self._candidate(x)
-        return point is not None and self._rows.contains(point[np.newaxis], tol)
+        return self._rows._contains(point[np.newaxis], tol)
 
     def decode(self, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> L1Vertex:
         """Return the vertex of a code."""

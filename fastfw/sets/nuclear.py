@@ -233,11 +233,8 @@ class NuclearNormBall(ConvexSet):
             return point.copy()
         return np.asarray((u * project_simplex(s, radius)) @ vt * unit, point.dtype)
 
-    def contains(self, x: npt.ArrayLike, tol: float = 1e-9) -> bool:
+    def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
         """Tell whether the singular values sum to at most r (1 + tol)."""
-        point = self._candidate(x)
-        if point is None:
-            return False
         small, unit = scaled(point)
         norm = float(np.linalg.svd(small, compute_uv=False).sum())
         return norm <= self._radius * (1.0 + tol) / unit

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, float_dtype, require
+from fastfw._checks import FloatArray, require
 from fastfw.sets._answers import asked, diameter_of, projected, start_of, vertex_for
-from fastfw.sets._base import ConvexSet, point_inside
+from fastfw.sets._base import ConvexSet, point_inside, require_dtype
 from fastfw.sets._vertex import DenseVertex, Vertex, code_of
 
 __all__ = ["ProductSet", "ProductVertex"]
@@ -200,7 +200,7 @@ class ProductSet(ConvexSet):
 
     def start(self, dtype: npt.DTypeLike = np.float64) -> FloatArray:
         """Return the point where learners start: the blocks' own, a vertex where one has none."""
-        real = float_dtype(dtype)
+        real = self._dtype(dtype)
         parts = []
         for name, own in self._sets.items():
             with _named(name):
@@ -269,16 +269,18 @@ class ProductSet(ConvexSet):
                 parts.append(projected(self._sets[name], part, part.dtype).ravel())
         return np.concatenate(parts)
 
-    def contains(self, x: npt.ArrayLike, tol: float = 1e-9) -> bool:
+    def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
         """Tell whether every block lies in its set; a set that cannot tell is not asked."""
-        point = self._candidate(x)
-        if point is None:
-            return False
         return all(
             self._sets[name].contains(part, tol)
             for name, part in self.blocks(point).items()
             if hasattr(self._sets[name], "contains")
         )
+
+    def _require(self, dtype: np.dtype[Any]) -> None:
+        for name, own in self._sets.items():
+            with _named(name):
+                require_dtype(own, dtype)
 
     def decode(self, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> ProductVertex:
         """Return the vertex of a code."""

@@ -190,7 +190,7 @@ class RowL1Ball(ConvexSet):
         -----
         O(C d) time, O(C) memory.
         """
-        g = self._point(direction, "direction")
+        g = self._asked(direction, "direction")
         from fastfw.kernels import l1
 
         index = np.empty(self._shape[0], np.intp)
@@ -224,7 +224,7 @@ class RowL1Ball(ConvexSet):
         O(C d log d) time, for the sort.
         """
         x = self._projectable(x)
-        magnitude = np.abs(x)
+        magnitude = np.abs(x).astype(np.float64, copy=False)
         with np.errstate(over="ignore"):  # an infinite norm is outside, too
             outside = magnitude.sum(axis=1) > self._radius
         projected = np.array(x)
@@ -238,14 +238,9 @@ class RowL1Ball(ConvexSet):
             projected[outside] = np.copysign(shrunk, x[outside])
         return projected
 
-    def contains(self, x: npt.ArrayLike, tol: float = 1e-9) -> bool:
+    def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
         """Tell whether every row's l1 norm is at most r (1 + tol)."""
-        point = self._candidate(x)
-        if point is None:
-            return False
-        with np.errstate(over="ignore"):
-            norms = np.abs(point).sum(axis=1)
-        return bool((norms <= self._radius * (1.0 + tol)).all())
+        return bool(np.abs(point).sum(axis=1).max() <= self._radius * (1.0 + tol))
 
     def decode(self, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> RowVertex:
         """Return the vertex of a code."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, float_dtype, positive_int
+from fastfw._checks import FloatArray, positive_int
 from fastfw.sets._base import ConvexSet, radius_of
 from fastfw.sets._projections import project_simplex
 from fastfw.sets.l1 import L1Vertex
@@ -63,7 +63,7 @@ class Simplex(ConvexSet):
 
     def start(self, dtype: npt.DTypeLike = np.float64) -> FloatArray:
         """Return the point where learners start: the centre, r/n everywhere."""
-        return np.full(self._shape, self._radius / self._shape[0], float_dtype(dtype))
+        return np.full(self._shape, self._radius / self._shape[0], self._dtype(dtype))
 
     def random_point(self, rng: np.random.Generator) -> FloatArray:
         """Return a random point, evenly distributed."""
@@ -98,11 +98,8 @@ class Simplex(ConvexSet):
         """Return the nearest point of the set, a new array: max(x - theta, 0). O(n log n)."""
         return project_simplex(self._projectable(x), self._radius)
 
-    def contains(self, x: npt.ArrayLike, tol: float = 1e-9) -> bool:
+    def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
         """Tell whether entries are at least -tol r and sum to r (1 ± tol)."""
-        point = self._candidate(x)
-        if point is None:
-            return False
         slack = tol * self._radius
         return bool(point.min() >= -slack and abs(point.sum() - self._radius) <= slack)
 
