@@ -18,7 +18,13 @@ from fastfw.learners._threaded import shared_rounds
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.sets._answers import diameter_of
 
-__all__ = ["FusedRegularised", "theory_constant"]
+__all__ = ["FusedRegularised", "strength", "theory_constant"]
+
+
+def strength(rounds: int | None, t: int, c: float) -> float:
+    """2/eta in round t, with eta = c / T^{3/4}."""
+    T = t if rounds is None else rounds
+    return float(2.0 / (c / T**0.75))
 
 
 def theory_constant(problem: Any, set: Any, batch: Any, gradient: npt.NDArray[Any]) -> float:

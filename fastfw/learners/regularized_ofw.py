@@ -14,7 +14,7 @@ from fastfw.learners._engines import Engine
 from fastfw.learners._learner import count
 from fastfw.learners._momentum import can_fuse
 from fastfw.learners._oracles import evaluate, toward, vertex
-from fastfw.learners._regularised import FusedRegularised, theory_constant
+from fastfw.learners._regularised import FusedRegularised, strength, theory_constant
 from fastfw.schedules import RootSchedule
 
 __all__ = ["RegularizedOFW"]
@@ -111,22 +111,16 @@ class RegularizedOFW(OnlineLearner):
         c = self.scale or theory_constant(self.problem, self.set, batch, gradient)
         total = state["total_gradient"] + gradient if t > 1 else gradient
         x_1 = self._start.astype(x.dtype)
-        v = vertex(self.set, total + self._strength(self._rounds, t, c) * (x - x_1), t, state)
+        v = vertex(self.set, total + strength(self._rounds, t, c) * (x - x_1), t, state)
         return loss, {
             "x": toward(x, v, sigma), "total_gradient": total, "constant": np.array(c)
         }  # fmt: skip
 
     def _begin(self, dtype: np.dtype[Any]) -> FloatArray:
         if self._scale is not None:
-            strength = self._strength(self._rounds, 1, self._scale)
-            in_range(strength, "2 T^(3/4) / scale", dtype, "rescale X")
+            first = strength(self._rounds, 1, self._scale)
+            in_range(first, "2 T^(3/4) / scale", dtype, "rescale X")
         return super()._begin(dtype)
-
-    @staticmethod
-    def _strength(rounds: int | None, t: int, c: float) -> float:
-        """2/eta in round t, with eta = c / T^{3/4}."""
-        T = t if rounds is None else rounds
-        return float(2.0 / (c / T**0.75))
 
     def _first_state(self, start: FloatArray) -> dict[str, Any]:
         return {"x": start, "total_gradient": np.zeros_like(start), "constant": np.array(0.0)}
@@ -142,7 +136,7 @@ class RegularizedOFW(OnlineLearner):
 
     def _make_fused(self, start: FloatArray) -> Engine:
         return FusedRegularised(
-            self.problem, self.set, start, self._scale, partial(self._strength, self._rounds),
+            self.problem, self.set, start, self._scale, partial(strength, self._rounds),
             partial(self._schedules.at, "step"), self.threads,
         )  # fmt: skip
 
