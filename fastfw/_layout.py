@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray
 
-__all__ = ["padded", "padded_zeros", "unpadded"]
+__all__ = ["padded", "padded_zeros", "remainder_of", "scaled", "unpadded"]
 
 # Addresses this far apart fall into the same set of a first-level cache.
 _ALIAS = 4096
@@ -43,3 +43,17 @@ def padded(x: npt.ArrayLike, dtype: npt.DTypeLike) -> FloatArray:
 def unpadded(x: FloatArray, d: int) -> FloatArray:
     """Return the d columns that count, C-contiguous: x itself where there are no more."""
     return np.ascontiguousarray(x[..., :d])
+
+
+def remainder_of(u: FloatArray) -> FloatArray:
+    """Return space for what rounding takes from u, see ``kernels.l1``: none in float64."""
+    return np.zeros(u.shape if u.dtype == np.float32 else (0, 0), u.dtype)
+
+
+def scaled(u: FloatArray, low: FloatArray, s: float, dtype: npt.DTypeLike) -> FloatArray:
+    """Return s (u + low), found in float64, as an array of a dtype."""
+    from fastfw.kernels import l1
+
+    out = np.empty(u.shape, dtype)
+    l1.point(u, low, s, out)
+    return out

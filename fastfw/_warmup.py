@@ -104,7 +104,7 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
         leader.observe(np.asarray(leader.play()))
         moves: tuple[Any, ...] = (function.l1_move, function.simplex_move)
         for own in moves:
-            own(np.ones((1, 2), dtype), 1.0, 0.5, np.ones((1, 2), dtype))
+            own(np.ones((1, 2), dtype), 1.0, 0.5, np.ones((1, 2)))
 
     def work(dtype: str) -> dict[str, Callable[[], None]]:
         few = (X * (X > 0.8)).astype(dtype)  # whole batches of such rows go another way

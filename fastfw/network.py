@@ -221,7 +221,8 @@ class OneHiddenLayer(Classification):
         G, rest = padded_zeros(shape, A.dtype), np.empty_like(tail)
         loss = network.loss_and_gradient(A, y, numbers, W1, tail, self.activation_number, G, rest)
         weight = self.weight(numbers.size)
-        gradient = np.concatenate([unpadded(G, shape[1]).reshape(-1), rest])
+        parts = unpadded(G, shape[1]).reshape(-1), rest
+        gradient = np.concatenate(parts, dtype=A.dtype, casting="same_kind")
         gradient *= gradient.dtype.type(weight)
         return float(loss) * weight, gradient
 
@@ -240,10 +241,10 @@ class OneHiddenLayer(Classification):
         return Z
 
     def _parameters(self, x: npt.ArrayLike, dtype: npt.DTypeLike) -> tuple[FloatArray, FloatArray]:
-        """W1 as kernels take it, and b1, W2, b2 in one array; copies."""
+        """W1 as kernels take it, and b1, W2, b2 in one array of float64; copies."""
         array = real_array(x, "x")
         W1 = padded(self.blocks(array)["W1"], dtype)
-        return W1, np.array(array[self._n_hidden * self._n_features :], dtype)
+        return W1, np.array(array[self._n_hidden * self._n_features :], np.float64)
 
     def __repr__(self) -> str:
         return (

@@ -11,7 +11,7 @@ import numpy as np
 from . import network
 from ._jit import kernel
 from .counter import draw_rows
-from .l1 import step
+from .l1 import point, step
 from .logistic import DENSE_PREVIOUS, LONGEST_BLOCK, NO_PREVIOUS, recursive_gradient
 from .storm import estimate
 
@@ -37,16 +37,9 @@ def draw_batches(seed, t, n, whole, starts, rows):
 
 
 @kernel()
-def _take_snapshot(u, s, snapshot):
-    scale = u.dtype.type(s)
-    for j in range(u.shape[0]):
-        a, b = u[j], snapshot[j]
-        for i in range(a.shape[0]):
-            b[i] = scale * a[i]
-
-
-@kernel()
-def rounds(A, y, rows, starts, whole, eta, radius, u, estimates, snapshot, total, scalars, losses):
+def rounds(
+    A, y, rows, starts, whole, eta, radius, u, low, estimates, snapshot, total, scalars, losses
+):
     """Iterations of SVRF for softmax regression on the row-l1 ball, gradients being means.
 
     Where ``whole[t]``, the batch is all data: its gradient g̃ and the point x̃ are kept. Elsewhere
@@ -72,11 +65,11 @@ def rounds(A, y, rows, starts, whole, eta, radius, u, estimates, snapshot, total
             return t
         scratch = g
         if whole[t]:
-            _take_snapshot(u, scalars[SCALE], snapshot)
+            point(u, low, scalars[SCALE], snapshot)
             scalars[PARITY] = 1 - parity
             scratch = known
         scalars[SCALE], scalars[WEIGHT] = step(
-            u, total, scratch, scalars[SCALE], scalars[WEIGHT] + scalars[SCALE], index, value,
+            u, low, total, scratch, scalars[SCALE], scalars[WEIGHT] + scalars[SCALE], index, value,
             eta[t],
         )  # fmt: skip
     return losses.shape[0]
@@ -84,13 +77,12 @@ def rounds(A, y, rows, starts, whole, eta, radius, u, estimates, snapshot, total
 
 @kernel()
 def network_rounds(
-    A, y, rows, starts, whole, eta, radii, keys, random, code, u, estimates, snapshot, total,
-    tails, scalars, losses,
+    A, y, rows, starts, whole, eta, radii, keys, random, code, u, low, estimates, snapshot,
+    total, tails, scalars, losses,
 ):  # fmt: skip
     """As `rounds`, for a network with l1 balls; see ``network.momentum_rounds``."""
     m = u.shape[0]
     n_rows = network.n_outputs(m, tails[NOW]) + 2
-    real = u.dtype.type
     index, value = np.zeros(m, np.intp), np.zeros(m, np.float64)
     tail_index, tail_value = np.empty(n_rows, np.intp), np.empty(n_rows, np.float64)
     for t in range(losses.shape[0]):
@@ -108,7 +100,7 @@ def network_rounds(
         if not np.isfinite(loss):
             return t
         reduction = 1.0 / batch.shape[0]
-        network.blend_tail(tail_known, tail_g, real(back), real(reduction))
+        network.blend_tail(tail_known, tail_g, back, reduction)
         if not network.tail_lmo(tail_g, m, radii, keys, random, tail_index, tail_value):
             return t
         if not estimate(known, g, back, reduction, radii[0], index, value):
@@ -117,12 +109,12 @@ def network_rounds(
             network.break_ties(g, A.shape[1], radii[0], keys[0], index, value)
         scratch = g
         if whole[t]:
-            _take_snapshot(u, scalars[SCALE], snapshot)
+            point(u, low, scalars[SCALE], snapshot)
             network.copy_tail(tails[NOW], tails[SNAPSHOT])
             scalars[PARITY] = 1 - parity
             scratch = known
         scalars[SCALE], scalars[WEIGHT] = step(
-            u, total, scratch, scalars[SCALE], scalars[WEIGHT] + scalars[SCALE], index, value,
+            u, low, total, scratch, scalars[SCALE], scalars[WEIGHT] + scalars[SCALE], index, value,
             eta[t],
         )  # fmt: skip
         network.tail_step(tails[NOW], tails[SUM], tail_index, tail_value, eta[t])

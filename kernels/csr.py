@@ -14,7 +14,7 @@ from . import bounds
 from ._bits import magnitude_bits
 from ._jit import REASSOCIATE, kernel
 from ._rows import row_products, row_updates
-from .l1 import LARGEST_LAZY_STEP, SMALLEST_SCALE
+from .l1 import LARGEST_LAZY_STEP, SMALLEST_NARROW, SMALLEST_SCALE
 from .logistic import DENSE_PREVIOUS, LONGEST_BLOCK, NO_PREVIOUS, ONE_VERTEX_BACK
 from .loops import LAST_STEP, SCALE, WEIGHT
 from .softmax import log_loss, residual, softmax
@@ -262,47 +262,55 @@ def lmo(d, radius, index, value):
 
 
 @kernel()
-def _fold(u, total, s, weight, support):
+def _fold(u, low, total, s, weight, support):
     """As `l1.fold`, in the features of the support alone: all others are zero."""
-    scale, w = u.dtype.type(s), u.dtype.type(weight)
+    narrow = low.shape[1] > 0
     for k in range(1, support[0] + 1):
         j = support[k]
         for c in range(u.shape[1]):
-            total[j, c] += w * u[j, c]
-            u[j, c] *= scale
+            exact = np.float64(u[j, c])
+            if narrow:
+                exact += np.float64(low[j, c])
+            total[j, c] += weight * exact
+            exact *= s
+            u[j, c] = exact
+            if narrow:
+                low[j, c] = exact - np.float64(u[j, c])
 
 
 @kernel()
-def step(u, total, previous, s, weight, index, value, eta, support, known):
+def step(u, low, total, previous, s, weight, index, value, eta, support, known):
     """As `l1.step` for u (features, classes), which is zero in features outside the support.
 
     The support is a list with its length in front; known[j] says whether feature j is in it.
     """
-    real = u.dtype.type
+    narrow = low.shape[1] > 0
     n_classes = u.shape[1]
     if eta > LARGEST_LAZY_STEP:
-        _fold(u, total, s, weight, support)
-        keep = real(1.0 - eta)
+        _fold(u, low, total, s, weight, support)
         for k in range(1, support[0] + 1):
-            j = support[k]
             for c in range(n_classes):
-                previous[j, c] = u[j, c]
-                u[j, c] *= keep
+                previous[support[k], c] = u[support[k], c]
+        _fold(u, low, total, 1.0 - eta, 0.0, support)
         s, weight = 1.0, 0.0
     else:
         s *= 1.0 - eta
-    w = real(weight)
     for c in range(n_classes):
         j = index[c]
         if not known[j]:
             known[j] = True
             support[0] += 1
             support[support[0]] = j
-        move = real(eta * value[c] / s)
-        u[j, c] += move
-        total[j, c] -= w * move
-    if s < SMALLEST_SCALE:
-        _fold(u, total, s, weight, support)
+        move = eta * value[c] / s
+        if narrow:
+            exact = np.float64(u[j, c]) + np.float64(low[j, c]) + move
+            u[j, c] = exact
+            low[j, c] = exact - np.float64(u[j, c])
+        else:
+            u[j, c] += move
+        total[j, c] -= weight * move
+    if s < (SMALLEST_NARROW if narrow else SMALLEST_SCALE):
+        _fold(u, low, total, s, weight, support)
         s, weight = 1.0, 0.0
     return s, weight
 
@@ -318,7 +326,7 @@ def _scale_all(d, scale):
 @kernel()
 def momentum_rounds(
     indptr, indices, data, y, rows, starts, mean, alpha, beta, gamma, eta, radius, limit,
-    u, d, edges, tree, previous, total, index, value, support, known, scalars, losses,
+    u, low, d, edges, tree, previous, total, index, value, support, known, scalars, losses,
 ):  # fmt: skip
     """As `loops.momentum_rounds`, on sparse rows.
 
@@ -381,7 +389,7 @@ def momentum_rounds(
             bounds.forget(tree)
         # line 9
         scalars[SCALE], scalars[WEIGHT] = step(
-            u, total, previous, scalars[SCALE], scalars[WEIGHT] + scalars[SCALE], index, value,
+            u, low, total, previous, scalars[SCALE], scalars[WEIGHT] + scalars[SCALE], index, value,
             eta[t], support, known,
         )  # fmt: skip
         scalars[LAST_STEP] = eta[t]

@@ -1,4 +1,8 @@
-"""Whole runs for a loss that somebody else compiled: rounds without leaving compiled code."""
+"""Whole runs for a loss that somebody else compiled: rounds without leaving compiled code.
+
+The iterate and the sum of the iterates are kept in float64. The function gets points in the
+precision of the estimate.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +21,22 @@ def l1_move(g, radius, eta, x):
     """X ← (1 - η) x + η v for the vertex v of the row-l1 ball; g is finite."""
     index, value = np.empty(g.shape[0], np.intp), np.empty(g.shape[0])
     l1.lmo(g, radius, index, value)
-    keep = x.dtype.type(1.0 - eta)
+    keep = 1.0 - eta
     for c in range(x.shape[0]):
         for j in range(x.shape[1]):
             x[c, j] *= keep
-        x[c, index[c]] += x.dtype.type(eta * value[c])
+        x[c, index[c]] += eta * value[c]
 
 
 @kernel()
 def simplex_move(g, radius, eta, x):
     """X ← (1 - η) x + η v, each row in a simplex; g is finite."""
-    keep = x.dtype.type(1.0 - eta)
+    keep = 1.0 - eta
     for c in range(x.shape[0]):
         least = np.argmin(g[c])
         for j in range(x.shape[1]):
             x[c, j] *= keep
-        x[c, least] += x.dtype.type(eta * radius)
+        x[c, least] += eta * radius
 
 
 @lru_cache(maxsize=64)
@@ -74,7 +78,7 @@ def momentum_rounds(function, pairs, move):
         for i in range(starts.shape[0] - 1):
             picked = rows[starts[i] : starts[i + 1]]
             A, b = X[picked], y[picked]
-            loss, gradient = evaluate(x.copy(), A, b)
+            loss, gradient = evaluate(x.astype(d.dtype), A, b)
             losses[i] = loss
             if not np.isfinite(loss):
                 return i

@@ -2,6 +2,10 @@
 
 A vertex has one entry ±r per row and is kept as (index, value) per row. An iterate is kept
 as x = s u: a step x ← (1 - η) x + η v multiplies s and changes one entry of u per row.
+
+Steps may be shorter than single precision can tell from zero, and be played by the million. So s
+and the sum of the iterates are kept in float64, and of a u in float32 what rounding takes from it
+is kept in `low`: the iterate is s (u + low). In float64 `low` has no columns.
 """
 
 from __future__ import annotations
@@ -12,8 +16,10 @@ from ._bits import magnitude_bits
 from ._jit import kernel
 from .counter import hashed
 
-#: Below this scale s is folded back into u, so that rounding errors cannot grow.
-SMALLEST_SCALE = 1.0 / 16.0
+#: Outside these bounds s is folded back into u, so that rounding errors in the sum cannot grow.
+SMALLEST_SCALE, LARGEST_SCALE = 1.0 / 16.0, 16.0
+#: The lower bound for a u in float32, whose sum has digits to spare.
+SMALLEST_NARROW = 1.0 / 65536.0
 #: Above this step size x_{t-1} is kept whole: recovering it would divide by 1 - η.
 LARGEST_LAZY_STEP = 0.9
 
@@ -81,40 +87,80 @@ def break_ties(G, radius, key, index, value):
 
 
 @kernel()
-def fold(u, total, s, weight):
+def fold(u, low, total, s, weight):
     """Take s into u and `weight` into the running sum: afterwards s = 1, weight = 0."""
-    scale, w = u.dtype.type(s), u.dtype.type(weight)
+    if low.shape[1] == 0:
+        for c in range(u.shape[0]):
+            for j in range(u.shape[1]):
+                total[c, j] += weight * u[c, j]
+                u[c, j] *= s
+        return
     for c in range(u.shape[0]):
         for j in range(u.shape[1]):
-            total[c, j] += w * u[c, j]
-            u[c, j] *= scale
+            exact = np.float64(u[c, j]) + np.float64(low[c, j])
+            total[c, j] += weight * exact
+            exact *= s
+            u[c, j] = exact
+            low[c, j] = exact - np.float64(u[c, j])
 
 
 @kernel()
-def step(u, total, previous, s, weight, index, value, eta):
-    """X ← (1 - η) x + η v for x = s u; returns the new (s, weight).
-
-    The sum of the points played so far is ``weight * u + total``, kept up at the cost of
-    one entry per row too: an entry of u that moves is taken back in `total`.
-    A step longer than `LARGEST_LAZY_STEP` writes x whole and leaves the old x in `previous`.
-    """
-    real = u.dtype.type
-    if eta > LARGEST_LAZY_STEP:
-        fold(u, total, s, weight)
-        keep = real(1.0 - eta)
+def _shrink(u, low, previous, keep):
+    """Leave u in `previous` and scale it by `keep`."""
+    if low.shape[1] == 0:
         for c in range(u.shape[0]):
             for j in range(u.shape[1]):
                 previous[c, j] = u[c, j]
                 u[c, j] *= keep
+        return
+    for c in range(u.shape[0]):
+        for j in range(u.shape[1]):
+            previous[c, j] = u[c, j]
+            exact = keep * (np.float64(u[c, j]) + np.float64(low[c, j]))
+            u[c, j] = exact
+            low[c, j] = exact - np.float64(u[c, j])
+
+
+@kernel()
+def point(u, low, s, out):
+    """Write s (u + low) to `out`."""
+    if low.shape[1] == 0:
+        for c in range(u.shape[0]):
+            for j in range(u.shape[1]):
+                out[c, j] = s * u[c, j]
+        return
+    for c in range(u.shape[0]):
+        for j in range(u.shape[1]):
+            out[c, j] = s * (np.float64(u[c, j]) + np.float64(low[c, j]))
+
+
+@kernel()
+def step(u, low, total, previous, s, weight, index, value, eta):
+    """X ← (1 - η) x + η v for x = s (u + low); returns the new (s, weight).
+
+    The sum of the points played so far is ``weight * (u + low) + total``, kept up at the cost of
+    one entry per row too: an entry of u that moves is taken back in `total`.
+    A step longer than `LARGEST_LAZY_STEP` writes x whole and leaves the old x in `previous`.
+    Steps away from v have η below 0.
+    """
+    narrow = low.shape[1] > 0
+    if eta > LARGEST_LAZY_STEP:
+        fold(u, low, total, s, weight)
+        _shrink(u, low, previous, 1.0 - eta)
         s, weight = 1.0, 0.0
     else:
         s *= 1.0 - eta
-    w = real(weight)
     for c in range(u.shape[0]):
-        move = real(eta * value[c] / s)
-        u[c, index[c]] += move
-        total[c, index[c]] -= w * move
-    if s < SMALLEST_SCALE:
-        fold(u, total, s, weight)
+        j = index[c]
+        move = eta * value[c] / s
+        if narrow:
+            exact = np.float64(u[c, j]) + np.float64(low[c, j]) + move
+            u[c, j] = exact
+            low[c, j] = exact - np.float64(u[c, j])
+        else:
+            u[c, j] += move
+        total[c, j] -= weight * move
+    if not (SMALLEST_NARROW if narrow else SMALLEST_SCALE) <= s <= LARGEST_SCALE:
+        fold(u, low, total, s, weight)
         s, weight = 1.0, 0.0
     return s, weight

@@ -31,7 +31,7 @@ def previous_point(last, beta, value, moved):
 
 @kernel()
 def conclude(
-    reduction, gamma, eta, radius, u, estimates, previous, total, index, value, new_index,
+    reduction, gamma, eta, radius, u, low, estimates, previous, total, index, value, new_index,
     new_value, scalars,
 ):  # fmt: skip
     """Algorithm 1, lines 8 and 9, once the gradients' sum is in the estimate that is scratch.
@@ -48,8 +48,9 @@ def conclude(
         index[c], value[c] = new_index[c], new_value[c]
     # line 9
     scalars[SCALE], scalars[WEIGHT] = step(
-        u, total, previous, scalars[SCALE], scalars[WEIGHT] + scalars[SCALE], index, value, eta
-    )
+        u, low, total, previous, scalars[SCALE], scalars[WEIGHT] + scalars[SCALE], index, value,
+        eta,
+    )  # fmt: skip
     scalars[LAST_STEP] = eta
     scalars[PARITY] = 1 - parity
     return True
@@ -57,7 +58,7 @@ def conclude(
 
 @kernel()
 def momentum_rounds(
-    A, y, rows, starts, mean, alpha, beta, gamma, eta, radius, u, estimates, previous, total,
+    A, y, rows, starts, mean, alpha, beta, gamma, eta, radius, u, low, estimates, previous, total,
     index, value, scalars, team, losses,
 ):  # fmt: skip
     """Play rounds of a momentum Frank-Wolfe method on the row-l1 ball.
@@ -83,7 +84,7 @@ def momentum_rounds(
         reduction = 1.0 / (starts[t + 1] - starts[t]) if mean else 1.0
         losses[t] = loss * reduction
         if not np.isfinite(loss) or not conclude(
-            reduction, gamma[t], eta[t], radius, u, estimates, previous, total, index, value,
+            reduction, gamma[t], eta[t], radius, u, low, estimates, previous, total, index, value,
             new_index, new_value, scalars,
         ):  # fmt: skip
             return finish(t, team)

@@ -46,16 +46,21 @@ def answers(S, d, rate, kind, seed, t, radius, skip, index, value):
 
 @kernel()
 def decision(start, eta, index, value, x):
-    """X = x^(K+1): from x_1, steps of lengths eta towards the vertices (index, value)."""
+    """X = x^(K+1): from x_1, steps of lengths eta towards the vertices (index, value).
+
+    It is added up in float64 and rounded once.
+    """
     K, n_classes = index.shape
     weight = np.empty(K, np.float64)
     left = 1.0
     for k in range(K - 1, -1, -1):
         weight[k] = left * eta[k]
         left *= 1.0 - eta[k]
-    share = x.dtype.type(left)
+    exact = np.empty(x.shape[1], np.float64)
     for c in range(n_classes):
         for j in range(x.shape[1]):
-            x[c, j] = share * start[c, j]
+            exact[j] = left * np.float64(start[c, j])
         for k in range(K):
-            x[c, index[k, c]] += x.dtype.type(weight[k] * value[k, c])
+            exact[index[k, c]] += weight[k] * value[k, c]
+        for j in range(x.shape[1]):
+            x[c, j] = exact[j]

@@ -2,7 +2,8 @@
 
 H = activation(A W1ᵀ + b1), Z = H W2ᵀ + b2, softmax cross-entropy. Only W1 is large. It is kept
 lazily scaled, W1 = s u, and the products with the features are those of ``products``. The other
-parameters stand in one short array, the *tail*: b1 (m), W2 (C, m) row by row, b2 (C).
+parameters stand in one short array, the *tail*: b1 (m), W2 (C, m) row by row, b2 (C). Tails are
+kept in float64: they are scaled in every round.
 
 The first layer is linear: after a step towards a vertex its output at the previous point follows
 from that at the present one, as the logits of softmax regression do. So a round passes the
@@ -109,15 +110,16 @@ def _sum(a):
 def upper(Z, tail, code, zeros, e, H, Z2):
     """H = activation(Z + b1) and the logits Z2 = W2 H + b2."""
     m, n_classes = Z.shape[0], Z2.shape[0]
+    real = Z.dtype.type
     for j in range(m):
-        _activate(Z[j], tail[j], code, zeros, e, H[j])
+        _activate(Z[j], real(tail[j]), code, zeros, e, H[j])
     for c in range(n_classes):
         z = Z2[c]
-        bias = tail[m + n_classes * m + c]
+        bias = real(tail[m + n_classes * m + c])
         for i in range(z.shape[0]):
             z[i] = bias
         for j in range(m):
-            _add_multiple(tail[m + c * m + j], H[j], z)
+            _add_multiple(real(tail[m + c * m + j]), H[j], z)
 
 
 @kernel()
@@ -127,16 +129,16 @@ def backpropagate(R, H, tail, code, scratch, D, gradient):
     R is the derivative by the logits, zero in the padded columns.
     """
     m, n_classes = H.shape[0], R.shape[0]
-    nothing = D.dtype.type(0)
+    real = D.dtype.type
     for c in range(n_classes):
         for j in range(m):
             gradient[m + c * m + j] += _dot(R[c], H[j])
         gradient[m + n_classes * m + c] += _sum(R[c])
     for j in range(m):
         for i in range(scratch.shape[0]):
-            scratch[i] = nothing
+            scratch[i] = real(0)
         for c in range(n_classes):
-            _add_multiple(tail[m + c * m + j], R[c], scratch)
+            _add_multiple(real(tail[m + c * m + j]), R[c], scratch)
         _multiply_slope(H[j], code, scratch)
         gradient[j] += _sum(scratch)
         d = D[j]
@@ -176,7 +178,7 @@ def recursive_gradient(
         for i in range(g.shape[0]):
             g[i] = nothing
     for i in range(gradient.shape[0]):
-        gradient[i] = nothing
+        gradient[i] = 0.0
     for start in range(0, rows.shape[0], length):
         block = rows[start : start + length]
         following = rows[start + length : start + 2 * length]
@@ -294,18 +296,17 @@ def copy_tail(tail, out):
 @kernel()
 def tail_step(now, total, index, value, eta):
     """Add the present tail to the sum, and step to the vertex."""
-    real = now.dtype.type
-    keep = real(1.0 - eta)
+    keep = 1.0 - eta
     for i in range(now.shape[0]):
         total[i] += now[i]
         now[i] = keep * now[i]
     for k in range(index.shape[0]):
-        now[index[k]] += real(eta * value[k])
+        now[index[k]] += eta * value[k]
 
 
 @kernel()
 def momentum_rounds(
-    A, y, rows, starts, mean, alpha, beta, gamma, eta, radii, keys, random, code, u, estimates,
+    A, y, rows, starts, mean, alpha, beta, gamma, eta, radii, keys, random, code, u, low, estimates,
     previous, total, index, value, tails, scalars, losses,
 ):  # fmt: skip
     """Play rounds of a momentum Frank-Wolfe method on a network with l1 balls.
@@ -319,7 +320,6 @@ def momentum_rounds(
     """
     m = u.shape[0]
     n_rows = n_outputs(m, tails[NOW]) + 2
-    real = u.dtype.type
     moved = np.empty(m, np.float64)
     new_index, new_value = np.empty_like(index), np.empty_like(value)
     tail_index, tail_value = np.empty(n_rows, np.intp), np.empty(n_rows, np.float64)
@@ -346,7 +346,7 @@ def momentum_rounds(
         if not np.isfinite(loss):
             return t
         # line 8
-        blend_tail(tail_d, tail_g, real(gamma[t]), real(reduction))
+        blend_tail(tail_d, tail_g, gamma[t], reduction)
         if not tail_lmo(tail_g, m, radii, keys, random, tail_index, tail_value):
             return t
         if not estimate(d, g, gamma[t], reduction, radii[0], new_index, new_value):
@@ -357,7 +357,7 @@ def momentum_rounds(
             index[j], value[j] = new_index[j], new_value[j]
         # line 9
         scalars[SCALE], scalars[WEIGHT] = step(
-            u, total, previous, scalars[SCALE], scalars[WEIGHT] + scalars[SCALE], index, value,
+            u, low, total, previous, scalars[SCALE], scalars[WEIGHT] + scalars[SCALE], index, value,
             eta[t],
         )  # fmt: skip
         copy_tail(tails[NOW], tails[BEFORE])

@@ -27,8 +27,8 @@ _ANEW = np.bool_(True)
 def _collect_tail(partial, gradient):
     """Gradient += partial, and partial becomes 0."""
     for i in range(gradient.shape[0]):
-        gradient[i] += np.float64(partial[i])
-        partial[i] = partial.dtype.type(0)
+        gradient[i] += partial[i]
+        partial[i] = 0.0
 
 
 @kernel()
@@ -82,7 +82,7 @@ def _add(
     total = np.empty(length, u.dtype)
     zeros = np.zeros(length, u.dtype)
     e = np.empty(length, u.dtype)
-    partial_tail = np.zeros(gradient.shape[0], u.dtype)
+    partial_tail = np.zeros(gradient.shape[0])
     clear(partial)
     alike = weights.shape[0] == 0
     loss = 0.0

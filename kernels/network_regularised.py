@@ -16,8 +16,8 @@ NOW, SUM = 0, 1
 
 @kernel()
 def regularised_rounds(
-    A, y, rows, starts, mean, strength, eta, radii, keys, random, code, u, start, sums, total,
-    scalars, tails, tail_start, tail_sums, losses,
+    A, y, rows, starts, mean, strength, eta, radii, keys, random, code, u, low, start, sums,
+    total, scalars, tails, tail_start, tail_sums, losses,
 ):  # fmt: skip
     """As ``regularised.regularised_rounds``; balls and tails as in ``network.momentum_rounds``."""
     m = u.shape[0]
@@ -26,7 +26,7 @@ def regularised_rounds(
     index, value = np.zeros(m, np.intp), np.zeros(m, np.float64)
     tail_index, tail_value = np.empty(n_rows, np.intp), np.empty(n_rows, np.float64)
     direction = np.empty(start.shape[1], u.dtype)
-    tail_direction = np.empty(tails.shape[1], u.dtype)
+    tail_direction = np.empty(tails.shape[1], np.float64)
     for t in range(losses.shape[0]):
         batch = rows[starts[t] : starts[t + 1]]
         parity = int(scalars[PARITY])
@@ -42,7 +42,7 @@ def regularised_rounds(
         if not np.isfinite(loss):
             return t
         weight, strong = real(reduction), real(strength[t])
-        pull(tail_g, tail_new, weight, tails[NOW], real(1.0), tail_start, strong, tail_direction)
+        pull(tail_g, tail_new, reduction, tails[NOW], 1.0, tail_start, strength[t], tail_direction)
         if not network.tail_lmo(tail_direction, m, radii, keys, random, tail_index, tail_value):
             return t
         for j in range(m):
@@ -56,7 +56,7 @@ def regularised_rounds(
             value[j] = -radii[0] if direction[i] >= 0 else radii[0]
         # the old sum has had its day: it is scratch for a long step
         scalars[SCALE], scalars[WEIGHT] = step(
-            u, total, g, scalars[SCALE], scalars[WEIGHT] + scalars[SCALE], index, value, eta[t]
+            u, low, total, g, scalars[SCALE], scalars[WEIGHT] + scalars[SCALE], index, value, eta[t]
         )
         network.tail_step(tails[NOW], tails[SUM], tail_index, tail_value, eta[t])
         scalars[PARITY] = 1 - parity

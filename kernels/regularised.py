@@ -23,7 +23,8 @@ def pull(g, new, reduction, u, scale, start, strength, direction):
 
 @kernel()
 def regularised_rounds(
-    A, y, rows, starts, mean, strength, eta, radius, u, start, sums, total, scalars, team, losses,
+    A, y, rows, starts, mean, strength, eta, radius, u, low, start, sums, total, scalars, team,
+    losses,
 ):  # fmt: skip
     """Play rounds of RegularizedOFW on the row-l1 ball.
 
@@ -62,7 +63,7 @@ def regularised_rounds(
             value[c] = -radius if direction[j] >= 0 else radius
         # the old sum has had its day: it is scratch for a long step
         scalars[SCALE], scalars[WEIGHT] = step(
-            u, total, g, scalars[SCALE], scalars[WEIGHT] + scalars[SCALE], index, value, eta[t]
+            u, low, total, g, scalars[SCALE], scalars[WEIGHT] + scalars[SCALE], index, value, eta[t]
         )
         scalars[PARITY] = 1 - parity
     return finish(losses.shape[0], team)

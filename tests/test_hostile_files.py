@@ -74,6 +74,8 @@ def test_states_that_lie(cell, tmp_path):
             write(path, header, {k: v for k, v in changed.items() if v is not None})
             if change is not None and array.size == 0 and change.size == 0 and change.ndim == 1:
                 continue
+            if change is not None and (change.shape, change.dtype) == ((0, 0), array.dtype):
+                continue  # nothing has changed
             refused(cell, path)
     for name in ("sum", "total"):
         if f"state.{name}" in arrays:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import reference as ref
+from fastfw._layout import remainder_of, scaled
 from fastfw.kernels import l1, logistic, loops, products, softmax, storm
 from fastfw.learners._threaded import make_team
 from sizes import quick, quiet, sized
@@ -493,25 +494,28 @@ def test_lazy_steps_are_steps(case, etas):
     x = rng.uniform(-1.0, 1.0, (C, d)) / d
     u = x.astype(dtype)
     x = u.astype(np.float64)
-    total, previous = np.zeros_like(u), np.full_like(u, np.nan)
-    s, weight, wanted = 1.0, 0.0, np.zeros_like(x)
-    eps = np.finfo(dtype).eps
+    low, previous = remainder_of(u), np.full_like(u, np.nan)
+    s, weight, wanted, total = 1.0, 0.0, np.zeros_like(x), np.zeros_like(x)
+    eps, smallest = np.finfo(dtype).eps, l1.SMALLEST_SCALE
+    if dtype == np.float32:  # what rounding takes from u is kept in single precision itself
+        eps, smallest = 2.0**-47, l1.SMALLEST_NARROW
     for t, eta in enumerate(etas, start=1):
-        before = s * u.astype(np.float64)
+        before = scaled(u, low, s, np.float64)
         index = rng.integers(0, d, C).astype(np.intp)
         value = rng.choice([-1.0, 1.0], C)
         wanted += x
-        s, weight = l1.step(u, total, previous, s, weight + s, index, value, eta)
+        s, weight = l1.step(u, low, total, previous, s, weight + s, index, value, eta)
         v = np.zeros((C, d))
         v[np.arange(C), index] = value
         x = x + eta * (v - x)
-        assert l1.SMALLEST_SCALE <= s <= 1.0
+        assert smallest <= s <= 1.0
         # every step rounds a few times, numbers of size at most 1; earlier errors shrink with x
-        assert np.abs(s * u.astype(np.float64) - x).max() <= 4 * eps * t
-        # the sum is made of numbers up to weight * |u| <= 16 t
-        assert np.abs(weight * u.astype(np.float64) + total - wanted).max() <= 64 * eps * t * t
+        assert np.abs(scaled(u, low, s, np.float64) - x).max() <= 4 * eps * t
+        # the sum is made of numbers up to weight * |u| <= t / smallest
+        found = scaled(u, low, weight, np.float64) + total
+        assert np.abs(found - wanted).max() <= 4 * eps * t * t / smallest
         if eta > l1.LARGEST_LAZY_STEP:
-            assert np.abs(previous - before).max() <= eps
+            assert np.abs(previous - before).max() <= np.finfo(dtype).eps
 
 
 # --- the recursive estimator ----------------------------------------------------------------------
@@ -546,7 +550,8 @@ class State:
         self.u = np.zeros((C, d), dtype)
         self.estimates = np.zeros((2, C, d), dtype)
         self.previous = np.zeros((C, d), dtype)
-        self.total = np.zeros((C, d), dtype)
+        self.low = remainder_of(self.u)
+        self.total = np.zeros((C, d))
         self.index = np.zeros(C, np.intp)
         self.value = np.zeros(C)
         self.scalars = np.array([1.0, 0.0, 0.0, 0.0])
@@ -554,17 +559,17 @@ class State:
     def play(self, A, y, rows, starts, mean, alpha, beta, gamma, eta):
         losses = np.full(len(starts) - 1, -1.0)
         done = loops.momentum_rounds(
-            A, y, rows, starts, mean, alpha, beta, gamma, eta, 2.0, self.u, self.estimates,
-            self.previous, self.total, self.index, self.value, self.scalars,
+            A, y, rows, starts, mean, alpha, beta, gamma, eta, 2.0, self.u, self.low,
+            self.estimates, self.previous, self.total, self.index, self.value, self.scalars,
             make_team(self.threads, len(losses), self.u), losses,
         )  # fmt: skip
         return done, losses
 
     def x(self):
-        return self.u * self.u.dtype.type(self.scalars[loops.SCALE])
+        return scaled(self.u, self.low, self.scalars[loops.SCALE], np.float64)
 
     def sum(self):
-        return self.u * self.u.dtype.type(self.scalars[loops.WEIGHT]) + self.total
+        return scaled(self.u, self.low, self.scalars[loops.WEIGHT], np.float64) + self.total
 
     def meaning(self):
         d = self.estimates[int(self.scalars[loops.PARITY])]

@@ -330,7 +330,7 @@ def header_bytes(header):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"fastfw learner": 2},
+        {"fastfw learner": 3},
         {"fastfw learner": None},
         {"method": "OSFW"},
         {"method": "object"},
@@ -542,7 +542,7 @@ N = np.int64
 NUMPYS_OPTIONS = [
     (fw.ORGFW, {"step": np.float32(0.5), "momentum": fw.power_schedule(np.int64(1), N(0))}),
     (fw.OSFW, {"threads": N(1), "seed": (N(1), np.uint32(2)), "step": np.array(0.5)}),
-    (fw.RegularizedOFW, {"rounds": N(9), "eta": np.float32(2)}),
+    (fw.RegularizedOFW, {"rounds": N(9), "scale": np.float32(2)}),
     (fw.MORGFW, {"rounds": N(9), "inner_steps": np.int8(2), "base": fw.FTPL(np.float32(2))}),
     (fw.MORGFW, {"rounds": N(9), "sub_batch_size": N(3), "base": fw.OGD(np.float32(0.5))}),
     (fw.MetaFrankWolfe, {"rounds": N(4), "base": fw.RFTL(fw.power_schedule(N(1), N(1)), N(1))}),

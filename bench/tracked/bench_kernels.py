@@ -8,7 +8,7 @@ import numpy as np
 
 from fastfw._codes import codes
 from fastfw._csr import csr_parts
-from fastfw._layout import padded
+from fastfw._layout import padded, remainder_of
 from fastfw.kernels import (
     anchored,
     bounds,
@@ -217,7 +217,8 @@ class Vertices(Batches):
         n_classes = self.sizes.n_classes
         self.d, self.g = self.parameters(), self.parameters()
         self.u = self.parameters(1.0 / self.sizes.d)
-        self.total, self.previous = np.zeros_like(self.u), np.zeros_like(self.u)
+        self.low, self.previous = remainder_of(self.u), np.zeros_like(self.u)
+        self.total = np.zeros(self.u.shape)
         self.index, self.value = np.zeros(n_classes, np.intp), np.zeros(n_classes)
         work.warm(self, dtype)
 
@@ -226,7 +227,8 @@ class Vertices(Batches):
 
     def step(self):
         """One step from x = u / 2; returns the new scale, and the weight."""
-        return l1.step(self.u, self.total, self.previous, 0.5, 0.0, self.index, self.value, 0.01)
+        state = self.u, self.low, self.total, self.previous, 0.5, 0.0
+        return l1.step(*state, self.index, self.value, 0.01)
 
     def time_estimate(self, dtype):
         storm.estimate(self.d, self.g, 0.9, 0.1, self.sizes.radius, self.index, self.value)
@@ -248,9 +250,7 @@ class Vertices(Batches):
         errors.append(work.difference(self.g[:, :d], mixed, dtype))
         moved = 0.99 * 0.5 * self.u[:, :d].astype(np.float64)
         moved[np.arange(len(moved)), self.index] += 0.01 * self.value
-        scale, _ = l1.step(
-            self.u, self.total, self.previous, 0.5, 0.0, self.index, self.value, 0.01
-        )
+        scale, _ = self.step()
         return max(*errors, work.difference(scale * self.u[:, :d], moved, dtype))
 
 

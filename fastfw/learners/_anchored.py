@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray
-from fastfw._layout import padded, padded_zeros, unpadded
+from fastfw._layout import padded, padded_zeros, remainder_of, scaled, unpadded
 from fastfw.learners._engines import on_row_l1_ball
 from fastfw.learners._momentum import balls
 from fastfw.problems import Rows
@@ -28,10 +28,11 @@ class FusedAnchored:
         self._d = W.shape[1]
         self.u = padded(W, start.dtype)
         self.estimates = padded_zeros((2, *W.shape), start.dtype)
+        self.low = remainder_of(self.u)
         self.snapshot = np.zeros_like(self.u)
-        self.sum = np.zeros_like(self.u)
+        self.sum = np.zeros(self.u.shape)
         self.scalars = np.array([1.0, 0.0, 0.0])
-        self.tails = np.zeros((5, start.size - W.size), start.dtype)
+        self.tails = np.zeros((5, start.size - W.size))
         self.tails[0] = start.reshape(-1)[W.size :]
 
     def iterations(
@@ -46,7 +47,7 @@ class FusedAnchored:
         from fastfw.kernels import anchored
 
         losses = np.empty(eta.size)
-        state = self.u, self.estimates, self.snapshot, self.sum
+        state = self.u, self.low, self.estimates, self.snapshot, self.sum
         if self._convex:
             done: int = anchored.rounds(
                 *rows, starts, whole, eta, self._set.radius, *state, self.scalars, losses
@@ -62,7 +63,7 @@ class FusedAnchored:
         """All of the state; of the two estimates, the one that is not scratch."""
         parity = int(self.scalars[2])
         return {
-            **{name: getattr(self, name) for name in ("u", "snapshot", "sum", "scalars")},
+            **{name: getattr(self, name) for name in ("u", "low", "snapshot", "sum", "scalars")},
             "estimate": self.estimates[parity],
             "tail": self.tails[0],
             "tail_snapshot": self.tails[1],
@@ -82,18 +83,19 @@ class FusedAnchored:
     def copy(self) -> FusedAnchored:
         """Return an independent engine in the same state."""
         other = copy.copy(self)
-        for name in ("u", "estimates", "snapshot", "sum", "scalars", "tails"):
+        for name in ("u", "low", "estimates", "snapshot", "sum", "scalars", "tails"):
             setattr(other, name, getattr(self, name).copy())
         return other
 
     def decision(self) -> FloatArray:
         """Return x_t, a new array."""
-        return self._point(self.u * self.u.dtype.type(self.scalars[0]), 0)
+        return self._point(scaled(self.u, self.low, self.scalars[0], self.u.dtype), self.tails[0])
 
     def total(self) -> FloatArray:
         """Return the sum of x_1, ..., x_{t-1}, a new array."""
-        return self._point(self.u * self.u.dtype.type(self.scalars[1]) + self.sum, 4)
+        whole = scaled(self.u, self.low, self.scalars[1], np.float64) + self.sum
+        return self._point(whole, self.tails[4])
 
-    def _point(self, W: FloatArray, tail: int) -> FloatArray:
+    def _point(self, W: FloatArray, tail: FloatArray) -> FloatArray:
         W = unpadded(W, self._d)
-        return W if self._convex else np.concatenate([W.reshape(-1), self.tails[tail]])
+        return W if self._convex else np.concatenate([W.reshape(-1), tail.astype(W.dtype)])

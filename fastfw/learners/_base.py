@@ -77,7 +77,10 @@ class OnlineLearner(Learner):
 
     @abstractmethod
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
-        """One round from oracle calls: the loss at state["x"] and what changes in the state."""
+        """One round from oracle calls: the loss at state["x"] and what changes in the state.
+
+        Steps are taken from state["exact"], the point before it was rounded to the dtype.
+        """
 
     @abstractmethod
     def _make_fused(self, start: FloatArray) -> Engine:
@@ -136,7 +139,8 @@ class OnlineLearner(Learner):
         with self._guard.state:
             if self._engine is None or self._t == 1:
                 return self.play()
-            return sealed(self._engine.total() / self.dtype.type(self._t - 1))
+            mean = self._engine.total() / (self._t - 1)
+            return sealed(mean.astype(self.dtype, copy=False))
 
     def observe(self, batch: Any) -> Round:
         """Suffer the loss of this round's decision on a batch, then update.
@@ -288,7 +292,7 @@ class OnlineLearner(Learner):
     def _steps(self, dtype: np.dtype[Any]) -> StepsEngine:
         """Return the engine of oracle calls; it takes over where the first batch is sparse."""
         if self._engine is None:
-            return StepsEngine(self._first_state(self._begin(dtype)))
+            return StepsEngine(self._first_state(self._begin(dtype)), dtype)
         if not isinstance(self._engine, StepsEngine):
             raise TypeError(
                 f"X is a sparse matrix, for which {type(self).__name__} has no compiled rounds, "

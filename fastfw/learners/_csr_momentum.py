@@ -11,13 +11,16 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray
 from fastfw._csr import csr_parts
-from fastfw._layout import padded
+from fastfw._layout import padded, remainder_of, scaled
 from fastfw.learners._engines import FusedMomentum, in_rounds
 from fastfw.learners._threaded import quiet
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.sets import RowL1Ball
 
 __all__ = ["CsrMomentum"]
+
+# Attributes that are matrices of the parameters' dtype.
+_MATRICES = ("estimate", "u", "low", "previous")
 
 
 class CsrMomentum(FusedMomentum):
@@ -41,9 +44,10 @@ class CsrMomentum(FusedMomentum):
         self.radius = ball.radius
         n_classes, self._d = start.shape
         self.u = np.array(start.T, order="C")
+        self.low = remainder_of(self.u)
         self.estimate = np.zeros_like(self.u)
         self.previous = np.zeros_like(self.u)
-        self.sum = np.zeros_like(self.u)
+        self.sum = np.zeros(self.u.shape)
         self.index = np.zeros(n_classes, np.intp)
         self.value = np.zeros(n_classes)
         self.scalars = np.array([1.0, 0.0, 0.0, 0.0, 1.0, 0.0])
@@ -78,21 +82,28 @@ class CsrMomentum(FusedMomentum):
         done: int = quiet(csr.momentum_rounds)(
             *csr_parts(rows.X), rows.y, rows.rows, starts, mean,
             alpha, beta, gamma, eta, self.radius, limit,
-            self.u, self.estimate, self._edges, self._tree, self.previous, self.sum,
+            self.u, self.low, self.estimate, self._edges, self._tree, self.previous, self.sum,
             self.index, self.value, self._support, self._known, self.scalars, losses,
         )  # fmt: skip
         return done, losses[: done + 1]
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """All of the state, by name."""
-        names = ("estimate", "u", "previous", "sum")
-        arrays = {name: padded(getattr(self, name).T, self.u.dtype) for name in names}
-        return {**arrays, "index": self.index, "value": self.value, "scalars": self.scalars}
+        arrays = {name: padded(getattr(self, name).T, self.u.dtype) for name in _MATRICES}
+        total = np.zeros(arrays["u"].shape)
+        total[:, : self._d] = self.sum.T
+        return {
+            **arrays,
+            "sum": total,
+            "index": self.index,
+            "value": self.value,
+            "scalars": self.scalars,
+        }
 
     def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Take over a state that `arrays` gave, unless it would lead kernels astray."""
         self._check(arrays)
-        for name in ("estimate", "u", "previous", "sum"):
+        for name in (*_MATRICES, "sum"):
             getattr(self, name)[...] = arrays[name][:, : self._d].T
         for name in ("index", "value", "scalars"):
             getattr(self, name)[...] = arrays[name]
@@ -103,15 +114,16 @@ class CsrMomentum(FusedMomentum):
     def copy(self) -> CsrMomentum:
         """Return an independent engine in the same state."""
         other = copy.copy(self)
-        names = ("u", "estimate", "previous", "sum", "index", "value", "scalars")
+        names = (*_MATRICES, "sum", "index", "value", "scalars")
         for name in (*names, "_tree", "_support", "_known"):
             setattr(other, name, getattr(self, name).copy())
         return other
 
     def decision(self) -> FloatArray:
         """Return x_t as a new array."""
-        return np.ascontiguousarray((self.u * self.u.dtype.type(self.scalars[0])).T)
+        return np.ascontiguousarray(scaled(self.u, self.low, self.scalars[0], self.u.dtype).T)
 
     def total(self) -> FloatArray:
         """Return the sum of the decisions played, as a new array."""
-        return np.ascontiguousarray((self.u * self.u.dtype.type(self.scalars[1]) + self.sum).T)
+        whole = scaled(self.u, self.low, self.scalars[1], np.float64) + self.sum
+        return np.ascontiguousarray(whole.T)

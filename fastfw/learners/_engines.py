@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray
 from fastfw._csr import is_sparse
-from fastfw._layout import padded, padded_zeros, unpadded
+from fastfw._layout import padded, padded_zeros, remainder_of, scaled, unpadded
 from fastfw.learners._threaded import shared_rounds
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.sets import RowL1Ball
@@ -35,7 +35,7 @@ class Engine(Protocol):
         """Return x_t as a new array or one that is never changed."""
 
     def total(self) -> FloatArray:
-        """Return the sum of the decisions played, as a new array."""
+        """Return the sum of the decisions played, as a new array of float64."""
 
     def rounds(
         self, t: int, rows: Rows, starts: npt.NDArray[np.intp]
@@ -44,11 +44,18 @@ class Engine(Protocol):
 
 
 class StepsEngine:
-    """Rounds composed of oracle calls; the state is made anew in each of them."""
+    """Rounds composed of oracle calls; the state is made anew in each of them.
 
-    def __init__(self, state: dict[str, Any]) -> None:
-        self.state = state
-        self._total: FloatArray = np.zeros_like(state["x"])
+    The point is kept in float64, whatever the decisions' dtype: methods find it rounded as "x" and
+    whole as "exact", and give the next one as "x".
+    """
+
+    def __init__(self, state: dict[str, Any], dtype: np.dtype[Any]) -> None:
+        self._dtype = dtype
+        x = np.array(state["x"], np.float64)
+        x.flags.writeable = False
+        self.state = {**state, "x": x}
+        self._total: FloatArray = np.zeros_like(x)
 
     def observe(
         self,
@@ -57,16 +64,17 @@ class StepsEngine:
         batch: Any,
     ) -> tuple[float, StepsEngine]:
         """Play a round of a method: the loss, and the engine after it; this one does not change."""
-        given = dict(self.state)  # the method may put "warm" into it
+        # the method may put "warm" into it
+        given = {**self.state, "x": self.decision(), "exact": self.state["x"]}
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is found and refused
             loss, changes = play(t, batch, given)
         loss = float(loss)
         if not np.isfinite(loss):
             return loss, self
-        x = np.array(changes["x"], self._total.dtype)
+        x = np.array(changes["x"], np.float64)
         x.flags.writeable = False
         other = copy.copy(self)
-        other._total = self._total + self.state["x"]
+        other._total = self._total + given.pop("exact")
         other.state = {**given, **changes, "x": x}
         return loss, other
 
@@ -88,7 +96,8 @@ class StepsEngine:
         return copy.copy(self)
 
     def decision(self) -> FloatArray:
-        x: FloatArray = self.state["x"]
+        x: FloatArray = self.state["x"].astype(self._dtype, copy=False)
+        x.flags.writeable = False
         return x
 
     def total(self) -> FloatArray:
@@ -136,8 +145,9 @@ class FusedMomentum:
         n_classes, self._d = start.shape
         self.u = padded(start, start.dtype)
         self.estimates = padded_zeros((2, *start.shape), start.dtype)
+        self.low = remainder_of(self.u)
         self.previous = np.zeros_like(self.u)
-        self.sum = np.zeros_like(self.u)
+        self.sum = np.zeros(self.u.shape)
         self.index = np.zeros(n_classes, np.intp)
         self.value = np.zeros(n_classes)
         # scale, weight of the sum, last step, which estimate, the estimate's scale; for sparse rows
@@ -168,7 +178,7 @@ class FusedMomentum:
         def lead(team: tuple[Any, ...]) -> int:
             done: int = loops.momentum_rounds(
                 *rows, starts, self._mean, alpha, beta, gamma, eta, self.radius,
-                self.u, self.estimates, self.previous, self.sum,
+                self.u, self.low, self.estimates, self.previous, self.sum,
                 self.index, self.value, self.scalars, team, losses,
             )  # fmt: skip
             return done
@@ -186,7 +196,7 @@ class FusedMomentum:
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         # The other of the two estimates is scratch: a round that fails may leave anything there.
-        names = ("u", "previous", "sum", "index", "value", "scalars")
+        names = ("u", "low", "previous", "sum", "index", "value", "scalars")
         estimate = self.estimates[int(self.scalars[3])]
         return {"estimate": estimate, **{name: getattr(self, name) for name in names}}
 
@@ -212,12 +222,12 @@ class FusedMomentum:
 
     def copy(self) -> FusedMomentum:
         other = copy.copy(self)
-        for name in ("u", "estimates", "previous", "sum", "index", "value", "scalars"):
+        for name in ("u", "low", "estimates", "previous", "sum", "index", "value", "scalars"):
             setattr(other, name, getattr(self, name).copy())
         return other
 
     def decision(self) -> FloatArray:
-        return unpadded(self.u * self.u.dtype.type(self.scalars[0]), self._d)
+        return unpadded(scaled(self.u, self.low, self.scalars[0], self.u.dtype), self._d)
 
     def total(self) -> FloatArray:
-        return unpadded(self.u * self.u.dtype.type(self.scalars[1]) + self.sum, self._d)
+        return unpadded(scaled(self.u, self.low, self.scalars[1], np.float64) + self.sum, self._d)

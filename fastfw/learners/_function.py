@@ -43,8 +43,8 @@ class FusedFunction:
         self._problem = problem
         self._radius = float(set.radius)
         self._coefficients = coefficients
-        self.x = start.copy()
-        self.previous, self.estimate, self.sum = (np.zeros_like(start) for _ in range(3))
+        self.x, self.sum = start.astype(np.float64), np.zeros(start.shape)
+        self.previous, self.estimate = np.zeros_like(start), np.zeros_like(start)
 
     def rounds(
         self, t: int, rows: Rows, starts: npt.NDArray[np.intp]
@@ -52,11 +52,11 @@ class FusedFunction:
         """Play rounds t, t + 1, ...: how many were done, and losses (one more where it failed)."""
         k = starts.size - 1
         coefficients = in_rounds(self._coefficients, t, k)
-        losses = np.empty(k)
+        losses, trial = np.empty(k), np.empty_like(self.estimate)
         try:
             done: int = self._loop(
                 *rows, starts, *coefficients, self._radius,
-                self.x, self.previous, self.estimate, np.empty_like(self.x), self.sum, losses,
+                self.x, self.previous, self.estimate, trial, self.sum, losses,
             )  # fmt: skip
         except Exception as error:
             self._raise_if_wrong(rows)
@@ -75,7 +75,7 @@ class FusedFunction:
     def _raise_if_wrong(self, rows: Rows) -> None:
         """Say what is wrong with what the function returns, by a call of its own."""
         X, y = rows.X[rows.rows], rows.y[rows.rows]
-        self._problem.loss_and_gradient(self.x, (X, y) if self._problem.takes_pairs else X)
+        self._problem.loss_and_gradient(self.decision(), (X, y) if self._problem.takes_pairs else X)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """All of the state."""
@@ -96,7 +96,7 @@ class FusedFunction:
 
     def decision(self) -> FloatArray:
         """Return x_t, a new array."""
-        return self.x.copy()
+        return self.x.astype(self.estimate.dtype)
 
     def total(self) -> FloatArray:
         """Return the sum of the decisions played, a new array."""

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
+from fastfw._layout import remainder_of, scaled
 from fastfw.network import OneHiddenLayer
 
 __all__ = ["LazyEngine"]
@@ -17,7 +18,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 
 class LazyEngine:
-    """The iterate x = s u and the sum w u + sum of the decisions played, as in ``kernels.l1``.
+    """The iterate s (u + low) and the sum w (u + low) + sum of those played, see ``kernels.l1``.
 
     ``scalars`` begins with s and w. Of a network, u is W1; `tails` has the other parameters in
     one row and the sum of those played in the next, see ``kernels.network``. Elsewhere it has
@@ -25,12 +26,13 @@ class LazyEngine:
     """
 
     #: Attributes that hold the state in arrays of fixed size.
-    names: ClassVar[tuple[str, ...]] = ("u", "sum", "scalars")
+    names: ClassVar[tuple[str, ...]] = ("u", "low", "sum", "scalars")
 
     def __init__(self, problem: Any, start: FloatArray, n_scalars: int = 2) -> None:
         self._start = start
         self.u, tail = self._split(problem, start)
-        self.sum = np.zeros_like(self.u)
+        self.low = remainder_of(self.u)
+        self.sum = np.zeros(self.u.shape)
         self.tails = np.array([tail, np.zeros_like(tail)])
         self.scalars = np.zeros(n_scalars)
         self.scalars[0] = 1.0
@@ -39,9 +41,9 @@ class LazyEngine:
 
     @staticmethod
     def _split(problem: Any, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the matrix that is large and the tail, copies."""
+        """Return the matrix that is large and the tail in float64, copies."""
         W = problem.blocks(x)["W1"] if type(problem) is OneHiddenLayer else x
-        return W.copy(), x.reshape(-1)[W.size :].copy()
+        return W.copy(), x.reshape(-1)[W.size :].astype(np.float64)
 
     def move(
         self, index: IndexArray, value: npt.NDArray[np.float64], eta: float, scratch: FloatArray
@@ -51,13 +53,9 @@ class LazyEngine:
 
         rows = len(self.u)
         s, weight = self.scalars[:2]
-        s, weight = l1.step(
-            self.u, self.sum, scratch, s, weight + s, index[:rows], value[:rows], eta
+        self.scalars[:2] = l1.step(
+            self.u, self.low, self.sum, scratch, s, weight + s, index[:rows], value[:rows], eta
         )
-        if s > 16.0:  # after many away steps, whose eta is negative
-            l1.fold(self.u, self.sum, s, weight)
-            s, weight = 1.0, 0.0
-        self.scalars[:2] = s, weight
         if self.tails.size:
             network.tail_step(self.tails[0], self.tails[1], index[rows:], value[rows:], eta)
 
@@ -84,11 +82,12 @@ class LazyEngine:
 
     def decision(self) -> FloatArray:
         """Return x_t, a new array."""
-        return self._joined(self.u * self.u.dtype.type(self.scalars[0]), self.tails[0])
+        x = scaled(self.u, self.low, self.scalars[0], self.u.dtype)
+        return self._joined(x, self.tails[0].astype(x.dtype))
 
     def total(self) -> FloatArray:
         """Return the sum of the decisions played, a new array."""
-        whole = self.u * self.u.dtype.type(self.scalars[1]) + self.sum
+        whole = scaled(self.u, self.low, self.scalars[1], np.float64) + self.sum
         return self._joined(whole, self.tails[1])
 
     def _joined(self, W: FloatArray, tail: FloatArray) -> FloatArray:

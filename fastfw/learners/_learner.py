@@ -220,7 +220,7 @@ class Learner(ABC):
             slack = math.sqrt(eps)  # far more than rounding
             if not self.set.contains(made.decision(), tol=slack):
                 raise ValueError("its decision lies outside the set")
-            # sums in single precision drift
+            # sums that 0.1.0 kept in single precision have drifted
             if not self.set.contains(made.total() / (t - 1.0), tol=min(slack + 4 * t * eps, 0.1)):
                 raise ValueError("the average of its decisions lies outside the set")
         self._resume(made)
@@ -235,6 +235,8 @@ class Learner(ABC):
         steps = isinstance(engine, StepsEngine)
         if steps and "warm" in stored and getattr(self.set, "warm_starts", False):
             forms["warm"] = self.set.lmo(np.zeros(tuple(self.set.shape))).code
+        if isinstance(stored, _saving.Earlier):
+            stored = stored.upgraded(forms)
         for name in stored:
             if name not in forms:
                 raise ValueError(f"its state has an unknown array {name!r}")
@@ -249,7 +251,10 @@ class Learner(ABC):
             free = steps and name not in exact and found.dtype.kind == "f"
             if not fits or (found.dtype != own.dtype and not free):
                 raise ValueError(f"its state {name!r} does not fit: {found.dtype} {found.shape}")
-        arrays = {name: found.read() for name, found in stored.items()}
+        arrays = {
+            name: found if isinstance(found, np.ndarray) else found.read()
+            for name, found in stored.items()
+        }
         for name, array in arrays.items():
             if array.dtype.kind == "f" and not np.isfinite(array).all():
                 raise ValueError(f"its state {name!r} is not finite")

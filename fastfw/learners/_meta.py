@@ -144,14 +144,14 @@ class MetaLearner(OnlineLearner):
         K = self._plan.epoch(t).inner_steps
         if memory is None:
             memory = np.repeat(self._base.first(self.set, start)[np.newaxis], K, axis=0)
-        x = start
-        inner = [x]  # line 2
+        x: FloatArray = start.astype(np.float64)
+        inner = [start]  # line 2
         for k in range(1, K + 1):  # line 3
             v = self._base.answer(self.set, memory[k - 1], self._turn(t, k))  # line 4
             eta = self._schedule("step", k)
             # line 5
             x = v.step(x, eta) if isinstance(v, Vertex) else (1.0 - eta) * x + eta * np.asarray(v)
-            inner.append(x)
+            inner.append(x.astype(start.dtype))
         return {"x": x, "inner": np.stack(inner), "memory": memory}
 
     def _fed(self, t: int, state: dict[str, Any], directions: list[FloatArray]) -> dict[str, Any]:

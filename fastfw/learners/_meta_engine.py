@@ -93,7 +93,7 @@ class FusedMeta:
         self._mean = problem.reduction == "mean"
         #: The features seen last, which others hold, and the largest magnitude among them.
         self._features: tuple[Callable[[], FloatArray | None], float] = (lambda: None, 0.0)
-        self.sum = np.zeros_like(self._start)
+        self.sum = np.zeros(self._start.shape)
         epoch = plan.epoch(t)
         self._begin(t, epoch, plan.coefficients(epoch.inner_steps))
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray
-from fastfw._layout import padded, padded_zeros, unpadded
+from fastfw._layout import padded, padded_zeros, remainder_of, scaled, unpadded
 from fastfw.learners._engines import Engine, FusedMomentum, in_rounds, on_row_l1_ball
 from fastfw.learners._function import FusedFunction, on_function
 from fastfw.network import OneHiddenLayer
@@ -65,7 +65,7 @@ def balls(set: ProductSet) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDAr
 class FusedNetwork:
     """As `FusedMomentum`, for a network: W1 lazily scaled, the other blocks in short tails."""
 
-    _names = ("u", "estimates", "previous", "sum", "tails", "index", "value", "scalars")
+    _names = ("u", "low", "estimates", "previous", "sum", "tails", "index", "value", "scalars")
 
     def __init__(
         self,
@@ -85,9 +85,10 @@ class FusedNetwork:
         W1 = problem.blocks(start)["W1"]
         self.u = padded(W1, start.dtype)
         self.estimates = padded_zeros((2, m, self._d), start.dtype)
+        self.low = remainder_of(self.u)
         self.previous = np.zeros_like(self.u)
-        self.sum = np.zeros_like(self.u)
-        self.tails = np.zeros((network.N_TAILS, start.size - W1.size), start.dtype)
+        self.sum = np.zeros(self.u.shape)
+        self.tails = np.zeros((network.N_TAILS, start.size - W1.size))
         self.tails[network.NOW] = start[W1.size :]
         self.index = np.zeros(m, np.intp)
         self.value = np.zeros(m)
@@ -104,7 +105,7 @@ class FusedNetwork:
         losses = np.empty(k)
         done: int = network.momentum_rounds(
             *rows, starts, self._mean, alpha, beta, gamma, eta, *self._balls, self._activation,
-            self.u, self.estimates, self.previous, self.sum,
+            self.u, self.low, self.estimates, self.previous, self.sum,
             self.index, self.value, self.tails, self.scalars, losses,
         )  # fmt: skip
         return done, losses[: done + 1]
@@ -112,7 +113,7 @@ class FusedNetwork:
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """All of the state; of the two estimates, the one that is not scratch."""
         parity = int(self.scalars[3])
-        names = ("u", "previous", "sum", "index", "value", "scalars")
+        names = ("u", "low", "previous", "sum", "index", "value", "scalars")
         return {
             "estimate": self.estimates[parity],
             "tail": self.tails[0],
@@ -148,10 +149,11 @@ class FusedNetwork:
 
     def decision(self) -> FloatArray:
         """Return x_t, a new array."""
-        W1 = unpadded(self.u * self.u.dtype.type(self.scalars[0]), self._d)
-        return np.concatenate([W1.reshape(-1), self.tails[0]])
+        W1 = unpadded(scaled(self.u, self.low, self.scalars[0], self.u.dtype), self._d)
+        return np.concatenate([W1.reshape(-1), self.tails[0].astype(self.u.dtype)])
 
     def total(self) -> FloatArray:
         """Return the sum of the decisions played, a new array."""
-        W1 = unpadded(self.u * self.u.dtype.type(self.scalars[1]) + self.sum, self._d)
+        whole = scaled(self.u, self.low, self.scalars[1], np.float64) + self.sum
+        W1 = unpadded(whole, self._d)
         return np.concatenate([W1.reshape(-1), self.tails[4]])

@@ -142,10 +142,10 @@ class OfflineLearner(Learner):
         return super()._read(engine, stored)
 
     def _fresh(self, engine: str, state: State) -> Any:
-        x = state["u" if engine == "fused" else "x"]
-        if x.dtype != (x.dtype if self._dtype is None else self._dtype):
-            raise ValueError(f"its state has dtype {x.dtype}, not {self._dtype}")
-        return self._make(float_dtype(x.dtype), engine == "fused")
+        real = state["u" if engine == "fused" else "gradient"].dtype
+        if real != (real if self._dtype is None else self._dtype):
+            raise ValueError(f"its state has dtype {real}, not {self._dtype}")
+        return self._make(float_dtype(real), engine == "fused")
 
     def _resume(self, engine: Any) -> None:
         self._decision = self._average = self._start
@@ -162,7 +162,7 @@ class OfflineLearner(Learner):
     def _commit(self, engine: Any, N: int, n: int) -> None:
         """Make the outcome of N iterations on n samples the learner's own."""
         decision = sealed(engine.decision())
-        average = sealed(engine.total() / decision.dtype.type(N))
+        average = sealed((engine.total() / N).astype(decision.dtype, copy=False))
         with self._guard.state:
             self._engine, self._t, self._n = engine, N + 1, n
             self._decision, self._average = decision, average

@@ -16,11 +16,15 @@ __all__ = ["OfflineSteps"]
 
 
 class OfflineSteps:
-    """The point, the sum of those before, and what the method remembers: a point and a gradient."""
+    """The point, the sum of those before, and what the method remembers: a point and a gradient.
+
+    The point and the sum are kept in float64; methods get the point rounded.
+    """
 
     def __init__(self, set: Any, start: FloatArray) -> None:
         self._set = set
-        self.x, self._total = start, np.zeros_like(start)
+        self._dtype = start.dtype
+        self.x, self._total = start.astype(np.float64), np.zeros(start.shape)
         self._remembered = start, np.zeros_like(start)
 
     def iterations(
@@ -37,18 +41,18 @@ class OfflineSteps:
         two to remember.
         """
         losses = np.empty(eta.size)
-        real = self._total.dtype
+        real = self._dtype
         for i, batch in enumerate(batches):
             with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
                 d, loss, point, gradient = direction(
-                    self.x, batch, bool(whole[i]), *self._remembered
+                    self.decision(), batch, bool(whole[i]), *self._remembered
                 )
             losses[i] = loss
             if not np.isfinite(loss):
                 return i, losses[: i + 1]
             v = vertex(self._set, d, t + i)
             self._total += self.x
-            self.x = toward(self.x, v, float(eta[i])).astype(real, copy=False)
+            self.x = toward(self.x, v, float(eta[i]))
             self._remembered = point, gradient.astype(real, copy=False)
         return eta.size, losses
 
@@ -70,7 +74,7 @@ class OfflineSteps:
 
     def decision(self) -> FloatArray:
         """Return x_t, a new array."""
-        return self.x.copy()
+        return self.x.astype(self._dtype)
 
     def total(self) -> FloatArray:
         """Return the sum of x_1, ..., x_{t-1}, a new array."""

@@ -82,7 +82,7 @@ class FusedRegularised(LazyEngine):
         self._strength, self._step, self._threads = strength, step, threads
         self.sums = np.zeros((2, *self.u.shape), start.dtype)
         self._first = self._split(problem, start)
-        self.tail_sums = np.zeros((2, self.tails.shape[1]), start.dtype)
+        self.tail_sums = np.zeros((2, self.tails.shape[1]))
         #: c, 0 while it waits for the first batch.
         self.constant = np.array(constant or 0.0)
 
@@ -100,7 +100,7 @@ class FusedRegularised(LazyEngine):
         losses = np.empty(k)
         mean = problem.reduction == "mean"
         W_1, tail_1 = self._first
-        state = self.u, W_1, self.sums, self.sum, self.scalars
+        state = self.u, self.low, W_1, self.sums, self.sum, self.scalars
         if on_row_l1_ball(problem, set):
 
             def lead(team: tuple[Any, ...]) -> int:

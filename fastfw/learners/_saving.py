@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["load", "save"]
 
-_FORMAT = 1
+#: What is written; 1 is of version 0.1.0.
+_FORMAT = 2
 
 #: Problems that are made again from numbers and names alone, with the names of these.
 _PROBLEMS: dict[type, tuple[str, ...]] = {
@@ -49,6 +50,20 @@ _SETS = (
     "RowL1Ball",
     "Simplex",
 )
+
+
+class Earlier(dict[str, Any]):
+    """A state that version 0.1.0 wrote, which kept all in the decisions' dtype."""
+
+    def upgraded(self, forms: dict[str, Any]) -> dict[str, Any]:
+        """Return it as it is written now, in arrays that are about as large as the file."""
+        arrays = {name: found.read() for name, found in self.items()}
+        for name, own in forms.items():
+            if name == "low":
+                arrays.setdefault(name, np.zeros_like(own))
+            elif own.dtype == np.float64 and name in arrays and arrays[name].dtype == np.float32:
+                arrays[name] = arrays[name].astype(np.float64)
+        return arrays
 
 
 def save(learner: Learner, path: str | PathLike[str]) -> None:
@@ -112,7 +127,7 @@ def _rebuild(
     schedules: dict[str, object],
 ) -> L:
     header = json.loads(stored.pop("header").read().tobytes())
-    if not isinstance(header, dict) or header.get("fastfw learner") != _FORMAT:
+    if not isinstance(header, dict) or header.get("fastfw learner") not in (1, _FORMAT):
         raise ValueError("it has no header of this format")
     if header["method"] != cls.__name__:
         raise ValueError(f"it holds a learner of {header['method']!r}; use that class's load")
@@ -151,7 +166,8 @@ def _rebuild(
     for name in stored:
         if not name.startswith("state."):
             raise ValueError(f"it holds an unknown array {name!r}")
-    state = {name.removeprefix("state."): array for name, array in stored.items()}
+    kind = Earlier if header["fastfw learner"] == 1 else dict
+    state = kind((name.removeprefix("state."), array) for name, array in stored.items())
     learner._restore(header["t"], engine, state)
     return learner
 

@@ -104,7 +104,7 @@ class OAW(HistoryLearner):
             self._schedules, active, code.tobytes(), slopes, start_slope, v_slope
         )
         target = decode(self.set, np.frombuffer(moved, code.dtype), x.dtype)
-        x = toward(x, target, eta)
+        x = toward(state["exact"], target, eta)
         return loss, {"x": x, "past": past, **active.arrays(code.dtype, code.shape)}
 
     @staticmethod
@@ -129,7 +129,7 @@ class OAW(HistoryLearner):
     def _forms(self, engine: Any) -> dict[str, Any]:
         forms = super()._forms(engine)
         if isinstance(engine, StepsEngine):
-            x = engine.state["x"]
+            x = engine.decision()
             code = encode(self.set, vertex(self.set, np.zeros_like(x), 1), x.dtype)
             forms.update(ActiveSet().arrays(code.dtype, code.shape))
         return forms
@@ -137,7 +137,7 @@ class OAW(HistoryLearner):
     def _read(self, engine: Any, stored: dict[str, Any]) -> dict[str, Any]:
         state = super()._read(engine, stored)
         if isinstance(engine, StepsEngine) and isinstance(self.set, ConvexSet):
-            dtype = state["x"].dtype
+            dtype = engine.decision().dtype
             points = (np.asarray(decode(self.set, code, dtype)) for code in state["vertices"])
             if not all(self.set.contains(point) for point in points):
                 raise ValueError("its active vertices lie outside the set")

@@ -92,10 +92,10 @@ class OFW(HistoryLearner):
         )
 
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
-        eta, x = self._schedule("step", t), state["x"]
+        eta = self._schedule("step", t)
         loss, g, past = self._past_gradient(t, batch, state)
         v = vertex(self.set, g, t, state)
-        return loss, {"x": toward(x, v, eta), "past": past}
+        return loss, {"x": toward(state["exact"], v, eta), "past": past}
 
     def _make_fused(self, start: FloatArray) -> Engine:
         step = partial(self._schedules.at, "step")

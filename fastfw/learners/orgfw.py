@@ -129,7 +129,7 @@ class ORGFW(OnlineLearner):
             back = slope(self.problem, state["x_previous"], batch)
             d = gradient + (1.0 - rho) * (state["d"] - back)  # line 6
         v = vertex(self.set, d, t, state)  # line 8
-        return loss, {"x": toward(x, v, eta), "x_previous": x, "d": d}  # line 9
+        return loss, {"x": toward(state["exact"], v, eta), "x_previous": x, "d": d}  # line 9
 
     @staticmethod
     def _coefficients(schedules: Schedules, t: int) -> tuple[float, float, float, float]:

@@ -95,7 +95,7 @@ class OSFW(OnlineLearner):
         loss, gradient = evaluate(self.problem, x, batch)
         d = (1.0 - rho) * state["d"] + rho * gradient if t > 1 else rho * gradient
         v = vertex(self.set, d, t, state)
-        return loss, {"x": toward(x, v, eta), "d": d}
+        return loss, {"x": toward(state["exact"], v, eta), "d": d}
 
     @staticmethod
     def _coefficients(schedules: Schedules, t: int) -> tuple[float, float, float, float]:

@@ -113,7 +113,7 @@ class RegularizedOFW(OnlineLearner):
         x_1 = self._start.astype(x.dtype)
         v = vertex(self.set, total + strength(self._rounds, t, c) * (x - x_1), t, state)
         return loss, {
-            "x": toward(x, v, sigma), "total_gradient": total, "constant": np.array(c)
+            "x": toward(state["exact"], v, sigma), "total_gradient": total, "constant": np.array(c)
         }  # fmt: skip
 
     def _begin(self, dtype: np.dtype[Any]) -> FloatArray:
