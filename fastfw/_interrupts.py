@@ -1,4 +1,4 @@
-"""Work that an interrupt must not cut in two."""
+"""Work that signals must not cut in two."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["Whole"]
+__all__ = ["defer_signals"]
 
 _main = threading.main_thread()
 
@@ -16,29 +16,52 @@ _main = threading.main_thread()
 # takes longer than all else here; they wrap functions that do not.
 _core = sys.modules.get("_signal", signal)
 _set, _get = _core.signal, _core.getsignal
+_signals = tuple(int(number) for number in signal.valid_signals())
 
 
-class Whole:
-    """Let Ctrl-C wait until a block of code is done.
+class defer_signals:
+    """Let Ctrl-C and other signals with handlers in Python wait until a block of code is done.
 
-    Within the block the signal is noted, and passed on to its handler when the block is left.
-    Python only interrupts the main thread: in others nothing is to be done.
+    Within the block they are noted, and passed on to their handlers, which may raise, when it is
+    left. Python interrupts the main thread alone: in others nothing is to be done.
     """
 
-    __slots__ = ("_handler", "_noted")
+    __slots__ = ("_handlers", "_noted")
 
     def __enter__(self) -> None:
-        self._handler: Any = None
-        self._noted: tuple[int, FrameType | None] | None = None
+        self._handlers: list[tuple[int, Any]] = []
+        self._noted: list[tuple[int, FrameType | None]] = []
         if threading.current_thread() is not _main:
             return
-        handler = _get(signal.SIGINT)
-        if callable(handler):
-            self._handler = handler
-            _set(signal.SIGINT, self._note)
+        try:
+            for number in [number for number in _signals if callable(_get(number))]:
+                self._handlers.append((number, _get(number)))
+                _set(number, self._note)
+        except BaseException:
+            self._restore()
+            raise
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self._noted = number, frame
+        self._noted.append((number, frame))
+
+    def _restore(self) -> None:
+        """Put the handlers back, all of them even where one is called meanwhile and raises."""
+        try:
+            while self._handlers:
+                _set(*self._handlers[-1])
+                self._handlers.pop()
+        finally:
+            if self._handlers:
+                self._restore()
+
+    def _pass_on(self, handlers: dict[int, Any]) -> None:
+        try:
+            while self._noted:
+                number, frame = self._noted.pop(0)
+                handlers[number](number, frame)
+        finally:
+            if self._noted:
+                self._pass_on(handlers)
 
     def __exit__(
         self,
@@ -46,8 +69,11 @@ class Whole:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._handler is None:
+        if not self._handlers:
             return
-        _set(signal.SIGINT, self._handler)
-        if self._noted is not None:
-            self._handler(*self._noted)
+        handlers = dict(self._handlers)
+        try:
+            self._restore()
+        finally:
+            if self._noted:
+                self._pass_on(handlers)

@@ -337,10 +337,11 @@ def momentum_rounds(
     real = u.dtype.type
     moved = np.empty(n_classes, np.float64)
     longest = 0
-    for t in range(losses.shape[0]):
+    n = starts.shape[0] - 1
+    for t in range(n):
         longest = max(longest, starts[t + 1] - starts[t])
     residual_rows = np.empty((longest, n_classes), u.dtype)
-    for t in range(losses.shape[0]):
+    for t in range(n):
         batch = rows[starts[t] : starts[t + 1]]
         R = residual_rows[: batch.shape[0]]
         last = scalars[LAST_STEP]
@@ -394,4 +395,5 @@ def momentum_rounds(
         )  # fmt: skip
         scalars[LAST_STEP] = eta[t]
         scalars[ESTIMATE_SCALE] = scale
-    return losses.shape[0]
+        losses[n] = t + 1
+    return n

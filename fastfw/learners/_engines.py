@@ -38,9 +38,17 @@ class Engine(Protocol):
         """Return the sum of the decisions played, as a new array of float64."""
 
     def rounds(
-        self, t: int, rows: Rows, starts: npt.NDArray[np.intp]
-    ) -> tuple[int, npt.NDArray[np.float64]]:
-        """Play rounds t, t + 1, ...: how many were done, and losses (one more where it failed)."""
+        self,
+        t: int,
+        rows: Rows,
+        starts: npt.NDArray[np.intp],
+        losses: npt.NDArray[np.float64],
+    ) -> int:
+        """Play rounds t, t + 1, ..., t + i on rows[starts[i]:starts[i+1]]: how many were done.
+
+        losses[i] is written, and into losses[-1] the number of rounds done as each of them is
+        whole; after theirs stands the loss of a round that failed, which changes nothing else.
+        """
 
 
 class StepsEngine:
@@ -79,8 +87,12 @@ class StepsEngine:
         return loss, other
 
     def rounds(
-        self, t: int, rows: Rows, starts: npt.NDArray[np.intp]
-    ) -> tuple[int, npt.NDArray[np.float64]]:
+        self,
+        t: int,
+        rows: Rows,
+        starts: npt.NDArray[np.intp],
+        losses: npt.NDArray[np.float64],
+    ) -> int:
         raise NotImplementedError("the steps engine takes batches one at a time")
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -166,14 +178,17 @@ class FusedMomentum:
         return other
 
     def rounds(
-        self, t: int, rows: Rows, starts: npt.NDArray[np.intp]
-    ) -> tuple[int, npt.NDArray[np.float64]]:
+        self,
+        t: int,
+        rows: Rows,
+        starts: npt.NDArray[np.intp],
+        losses: npt.NDArray[np.float64],
+    ) -> int:
         from fastfw.kernels import loops
 
         self._unscale()
         k = starts.size - 1
         alpha, beta, gamma, eta = in_rounds(self.coefficients, t, k)
-        losses = np.empty(k)
 
         def lead(team: tuple[Any, ...]) -> int:
             done: int = loops.momentum_rounds(
@@ -186,7 +201,7 @@ class FusedMomentum:
         done = shared_rounds(
             lead, self.threads, rows, starts, self.u, self.estimates, self.previous, self.index
         )
-        return done, losses[: done + 1]
+        return done
 
     def _unscale(self) -> None:
         """Take over the estimate's scale that rounds on sparse rows have left."""

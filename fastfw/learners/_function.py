@@ -47,12 +47,16 @@ class FusedFunction:
         self.previous, self.estimate = np.zeros_like(start), np.zeros_like(start)
 
     def rounds(
-        self, t: int, rows: Rows, starts: npt.NDArray[np.intp]
-    ) -> tuple[int, npt.NDArray[np.float64]]:
-        """Play rounds t, t + 1, ...: how many were done, and losses (one more where it failed)."""
+        self,
+        t: int,
+        rows: Rows,
+        starts: npt.NDArray[np.intp],
+        losses: npt.NDArray[np.float64],
+    ) -> int:
+        """Play rounds t, t + 1, ..., see `Engine`."""
         k = starts.size - 1
         coefficients = in_rounds(self._coefficients, t, k)
-        losses, trial = np.empty(k), np.empty_like(self.estimate)
+        trial = np.empty_like(self.estimate)
         try:
             done: int = self._loop(
                 *rows, starts, *coefficients, self._radius,
@@ -70,7 +74,7 @@ class FusedFunction:
         if done < 0:
             self._raise_if_wrong(rows)
             raise ValueError(f"the function must return gradients of shape {self.x.shape}")
-        return done, losses[: done + 1]
+        return done
 
     def _raise_if_wrong(self, rows: Rows) -> None:
         """Say what is wrong with what the function returns, by a call of its own."""

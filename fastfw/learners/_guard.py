@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from threading import Lock, RLock, get_ident
 from typing import Any, TypeVar
-from weakref import WeakSet
+from weakref import ref
 
 __all__ = ["Guard"]
 
@@ -19,24 +19,30 @@ class Guard:
     Attributes
     ----------
     turn : lock
-        Held by whoever plays rounds: for one of `observe`, for all of `run`.
+        Held by whoever plays for longer: for all of a `run`, for rounds made of oracle calls.
     state : lock
         Held while compiled code changes the state in place, and by whoever looks at it. Rounds of a
         run are played some at a time, and others look in between. What the learner calls back may
         look at it at any time.
+    inside : bool
+        Whether whoever holds `state` plays a round.
     """
 
-    __slots__ = ("__weakref__", "_player", "state", "turn")
+    __slots__ = ("__weakref__", "_player", "inside", "state", "turn")
 
     def __init__(self) -> None:
         self._renew()
-        _guards.add(self)
+        _guards.add(ref(self, _guards.discard))
 
     def _renew(self) -> None:
-        self.turn, self.state, self._player = Lock(), RLock(), 0
+        self.turn, self.state, self._player, self.inside = Lock(), RLock(), 0, False
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Guard, ()
+
+    def is_free(self) -> bool:
+        """Whether who holds `state` may play a round without `alone`, in a third of the time."""
+        return not (self.inside or self.turn.locked())
 
     def alone(self, play: Callable[..., T], *given: Any) -> T:
         """Return ``play(*given)``, which plays rounds, once nobody else does.
@@ -47,26 +53,30 @@ class Guard:
             If this thread is in the middle of it.
         """
         me = get_ident()
-        if self._player == me:
-            raise RuntimeError(
-                "the learner is playing a round: what it calls then (schedules, losses, oracles, "
-                "progress) may look at it, but not play on; use a copy.copy of it"
-            )
+        with self.state:
+            if self.inside or self._player == me:
+                raise RuntimeError(
+                    "the learner is playing a round: what it calls then (schedules, losses, "
+                    "oracles, progress) may look at it, but not play on; use a copy.copy of it"
+                )
         with self.turn:
-            self._player = me
             try:
+                with self.state:  # a round that began before has ended
+                    self._player = me
                 return play(*given)
             finally:
                 self._player = 0
 
 
-_guards: WeakSet[Guard] = WeakSet()
+#: Not a `WeakSet`, which forgets in Python, where it swallows what handlers of signals raise.
+_guards: set[ref[Guard]] = set()
 
 
 def _renew_all() -> None:
     """In a forked process nobody is left who would give locks back."""
-    for guard in list(_guards):
-        guard._renew()
+    for guard in [known() for known in list(_guards)]:
+        if guard is not None:
+            guard._renew()
 
 
 if hasattr(os, "register_at_fork"):

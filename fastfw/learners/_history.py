@@ -118,21 +118,26 @@ class FusedPast(LazyEngine):
         self._gradient = past_gradient(problem, set, self, threads)
 
     def rounds(
-        self, t: int, rows: Rows, starts: npt.NDArray[np.intp]
-    ) -> tuple[int, npt.NDArray[np.float64]]:
-        """Play rounds t, t + 1, ...: how many were done, and losses (one more where it failed)."""
-        losses = np.empty(starts.size - 1)
-        for i in range(losses.size):
+        self,
+        t: int,
+        rows: Rows,
+        starts: npt.NDArray[np.intp],
+        losses: npt.NDArray[np.float64],
+    ) -> int:
+        """Play rounds t, t + 1, ..., see `Engine`."""
+        n = starts.size - 1
+        for i in range(n):
             batch = rows.rows[starts[i] : starts[i + 1]]
             weight = self._weight(batch.size)
             loss, logits = self._add_up(rows, batch, weight)
             losses[i] = loss * weight
             vertex = self._choose(t + i) if math.isfinite(loss) else None
             if vertex is None:
-                return i, losses[: i + 1]
+                return i
             self._remember(rows, batch, weight, logits)
             self._move(*vertex)
-        return losses.size, losses
+            losses[n] = i + 1
+        return n
 
     def _add_up(self, rows: Rows, batch: IndexArray, weight: float) -> tuple[float, FloatArray]:
         """Gradients of the batch and of the past at x_t; return the batch's loss and logits."""

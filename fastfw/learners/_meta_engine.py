@@ -133,17 +133,21 @@ class FusedMeta:
         )
 
     def rounds(
-        self, t: int, rows: Rows, starts: npt.NDArray[np.intp]
-    ) -> tuple[int, npt.NDArray[np.float64]]:
-        """Play rounds; the state is as before the round that fails."""
+        self,
+        t: int,
+        rows: Rows,
+        starts: npt.NDArray[np.intp],
+        losses: npt.NDArray[np.float64],
+    ) -> int:
+        """Play rounds t, t + 1, ..., see `Engine`."""
         n = starts.size - 1
-        losses = np.empty(n)
         for i in range(n):
             batch = rows.rows[starts[i] : starts[i + 1]]
             losses[i], well = self._round(t + i, rows, batch)
             if not well:
-                return i, losses[: i + 1]
-        return n, losses
+                return i
+            losses[n] = i + 1
+        return n
 
     def _round(self, t: int, rows: Rows, batch: IndexArray) -> tuple[float, bool]:
         following = self._plan.epoch(t + 1)

@@ -95,20 +95,23 @@ class FusedNetwork:
         self.scalars = np.array([1.0, 0.0, 0.0, 0.0])
 
     def rounds(
-        self, t: int, rows: Rows, starts: npt.NDArray[np.intp]
-    ) -> tuple[int, npt.NDArray[np.float64]]:
-        """Play rounds t, t + 1, ...: how many were done, and losses (one more where it failed)."""
+        self,
+        t: int,
+        rows: Rows,
+        starts: npt.NDArray[np.intp],
+        losses: npt.NDArray[np.float64],
+    ) -> int:
+        """Play rounds t, t + 1, ..., see `Engine`."""
         from fastfw.kernels import network
 
         k = starts.size - 1
         alpha, beta, gamma, eta = in_rounds(self.coefficients, t, k)
-        losses = np.empty(k)
         done: int = network.momentum_rounds(
             *rows, starts, self._mean, alpha, beta, gamma, eta, *self._balls, self._activation,
             self.u, self.low, self.estimates, self.previous, self.sum,
             self.index, self.value, self.tails, self.scalars, losses,
         )  # fmt: skip
-        return done, losses[: done + 1]
+        return done
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """All of the state; of the two estimates, the one that is not scratch."""

@@ -87,17 +87,21 @@ class FusedRegularised(LazyEngine):
         self.constant = np.array(constant or 0.0)
 
     def rounds(
-        self, t: int, rows: Rows, starts: npt.NDArray[np.intp]
-    ) -> tuple[int, npt.NDArray[np.float64]]:
-        """Play rounds t, t + 1, ...: how many were done, and losses (one more where it failed)."""
+        self,
+        t: int,
+        rows: Rows,
+        starts: npt.NDArray[np.intp],
+        losses: npt.NDArray[np.float64],
+    ) -> int:
+        """Play rounds t, t + 1, ..., see `Engine`."""
         from fastfw.kernels import network_regularised, regularised
 
         problem, set = self._problem, self._set
         c = float(self.constant) or self._theory(Rows(rows.X, rows.y, rows.rows[: starts[1]]))
+        self.constant[...] = c  # of an engine that nobody has seen yet, if it had none
         k = starts.size - 1
         strength = np.array([self._strength(t + i, c) for i in range(k)])
         eta = np.array([self._step(t + i) for i in range(k)])
-        losses = np.empty(k)
         mean = problem.reduction == "mean"
         W_1, tail_1 = self._first
         state = self.u, self.low, W_1, self.sums, self.sum, self.scalars
@@ -118,9 +122,7 @@ class FusedRegularised(LazyEngine):
                 *rows, starts, mean, strength, eta, *balls(set), problem.activation_number, *state,
                 self.tails, tail_1, self.tail_sums, losses,
             )  # fmt: skip
-        if done:
-            self.constant[...] = c
-        return done, losses[: done + 1]
+        return done
 
     def _theory(self, first: Rows) -> float:
         """Return the theory's constant for the rows of the first batch."""

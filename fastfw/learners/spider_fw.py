@@ -119,5 +119,6 @@ class _FusedSpider:
         keep = np.where(whole, 0.0, 1.0)
         table = np.stack([np.ones_like(keep), keep, keep, eta], axis=1)
         self._engine.coefficients = lambda s: table[s - t]
-        outcome: tuple[int, npt.NDArray[np.float64]] = self._engine.rounds(t, rows, starts)
-        return outcome
+        losses = np.zeros(starts.size)
+        done = self._engine.rounds(t, rows, starts, losses)
+        return done, losses[:-1][: done + 1]
