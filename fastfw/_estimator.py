@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from fastfw._checks import (
     shown,
 )
 from fastfw._csr import is_sparse
-from fastfw._fitting import Look, Plan, frequencies
+from fastfw._fitting import Look, Plan
 from fastfw.learners._base import OnlineLearner
 from fastfw.schedules import as_schedule
 from fastfw.sets._base import radius_of
@@ -36,8 +37,9 @@ __all__ = [
     "distinct",
     "generator",
     "grown",
+    "listed",
     "nonzero",
-    "repetitions",
+    "refuse_masks",
     "row_weights",
     "scaled",
     "used",
@@ -65,7 +67,6 @@ class Online(NamedTuple):
     learner: OnlineLearner
     scale: FloatArray
     """Unit of each column; 0 where it had no entry yet."""
-    rng: np.random.Generator
     looks: list[Look]
     """Where sums of decisions are known that a mean of the latest ones can begin from."""
     unit: float
@@ -164,6 +165,7 @@ def row_weights(
         return None
     weights = np.ones(X.shape[0])
     if sample_weight is not None:
+        refuse_masks(sample_weight, "sample_weight")
         if np.asarray(sample_weight).dtype.kind == "c":
             raise TypeError("sample_weight must hold real numbers, but it holds complex ones")
         weights = np.array(_check_sample_weight(sample_weight, X, dtype=np.float64))
@@ -174,7 +176,7 @@ def row_weights(
         if isinstance(class_weight, str):
             weights *= compute_sample_weight("balanced", labels)
         elif class_weight is not None:
-            weights *= _by_class(class_weight, classes.tolist())[labels]
+            weights *= _by_class(class_weight, classes)[labels]
         total = float(weights.sum())
     if not weights.any():
         raise ValueError("sample_weight, times class_weight, must not be 0 for all rows")
@@ -194,34 +196,42 @@ def used(X: Any, labels: npt.NDArray[Any], weights: npt.NDArray[np.float64]) -> 
     )  # fmt: skip
 
 
-def _by_class(given: Mapping[Any, float], classes: list[Any]) -> npt.NDArray[np.float64]:
+def _by_class(given: Mapping[Any, float], classes: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Return the weight of each class, 1 where none is given."""
-    strange = [label for label in given if label not in classes]
-    missing = [label for label in classes if label not in given]
+    names = listed(classes)
+    given = {_as_listed(label, classes): weight for label, weight in given.items()}
+    strange = [label for label in given if label not in names]
+    missing = [label for label in names if label not in given]
     if strange and missing:
         raise ValueError(
             f"class_weight has the label {strange[0]!r}, which is no class, and no weight for the "
             f"class {missing[0]!r}"
         )
-    return np.array([float(given.get(label, 1.0)) for label in classes])
+    return np.array([float(given.get(label, 1.0)) for label in names])
 
 
-def repetitions(
-    weights: npt.NDArray[np.float64], unit: float, most: int, rng: np.random.Generator
-) -> npt.NDArray[np.intp]:
-    """Return row numbers 0, ..., n - 1, each as often as its weight has the unit in it.
+# --- labels ---------------------------------------------------------------------------------------
 
-    In expectation: numbers of times are rounded up or down at random. All are reduced by one factor
-    where they would be more than `most` rows together.
-    """
-    n = weights.size
-    expected = min(float(weights.sum()) / unit, float(most))
-    total = round(expected)
-    if abs(expected - total) > 1e-9 * n:
-        total = int(np.floor(expected + rng.random()))
-    if total == 0:
-        return np.empty(0, np.intp)
-    return np.repeat(np.arange(n, dtype=np.intp), frequencies(weights, n, total, rng))
+
+def listed(labels: npt.NDArray[Any]) -> list[Any]:
+    """Return labels as objects of Python; dates, which it has not in all units, as NumPy's."""
+    return list(labels) if labels.dtype.kind in "mM" else labels.tolist()
+
+
+def _as_listed(label: Any, classes: npt.NDArray[Any]) -> Any:
+    """Return a date or duration as `listed` has it, whatever its type and unit."""
+    kind = classes.dtype.kind
+    if kind in "mM":
+        with suppress(TypeError, ValueError):
+            found = classes[classes == np.array(label, f"{kind}8")]
+            return found[0] if found.size else label
+    return label
+
+
+def refuse_masks(given: Any, name: str) -> None:
+    """Refuse masked arrays, as learners do; scikit-learn drops masks silently."""
+    if isinstance(given, np.ma.MaskedArray):
+        as_array(given, name)
 
 
 # --- columns --------------------------------------------------------------------------------------

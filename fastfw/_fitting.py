@@ -1,62 +1,59 @@
 """Fitting a softmax regression to a whole data set by rounds of an online learner.
 
 What `fastfw.sklearn` does between its checks and its attributes: batches as shuffled passes over
-the data, weights as frequencies, the mean of the latest decisions, an end decided by the
-Frank-Wolfe gap, and a radius chosen by held-out loss.
+the data, the mean of the latest decisions, an end decided by the Frank-Wolfe gap, and a radius
+chosen by held-out loss.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, IndexArray
+from fastfw._checks import FloatArray, IndexArray, sealed
 from fastfw.learners._base import OnlineLearner
-from fastfw.streams import Dataset, IndexedStream
+from fastfw.streams import Batch, Dataset, IndexedStream
 
-__all__ = [
-    "RADII", "Fit", "Look", "Plan", "Sample", "choose_radius", "fit", "frequencies", "latest",
-    "mean_loss",
-]  # fmt: skip
+__all__ = ["RADII", "Fit", "Look", "Plan", "Sample", "choose_radius", "fit", "latest"]
 
-#: Radii that are tried in this order until the held-out loss stops falling.
+#: Radii that are tried in this order until held-out rows say that it is enough.
 RADII = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
-#: A larger radius has to lower the held-out loss by this part of it: else the sparser model.
+#: A larger radius has to lower the held-out loss by this part of what it is, or of what it has
+#: fallen so far from that of a model without weights, log C, if that is less: with many classes the
+#: first radii lower it little. Else the sparser model is as good.
 LEAST_GAIN = 0.05
+#: Nor may it misclassify so many standard errors more of the held-out rows: with few rows of many
+#: classes the loss may fall while the model is overfitted.
+LARGEST_LOSS = 2.0
 #: The radius where there is too little data to hold any of it out, and how little that is.
 FEW, RADIUS_OF_FEW = 100, 10.0
 #: An epoch has so many rounds at least.
 FEWEST_ROUNDS = 64
 #: Below so many rows every row is held out once, else a tenth of the rows are.
 FOLDS, SMALL = 3, 2000
-# Rows looked at together when a loss over much data is computed.
+# Rows whose gradients are added up in the parameters' precision.
 _AT_ONCE = 4096
 
 
 class Sample(NamedTuple):
-    """Rows of a data set, in a form that learners take, and how much each counts."""
+    """Rows of a data set, by number."""
 
     data: Dataset
     rows: IndexArray
-    weights: npt.NDArray[np.float64] | None
-    """One for each of `rows`, positive; None where all count the same."""
 
     @property
-    def size(self) -> int:
-        """Number of rows, counted as often as their weights say where these are small integers."""
-        if self.weights is not None and not (self.weights % 1.0).any():
-            total = self.weights.sum()
-            if total <= 4 * self.rows.size:
-                return int(total)
-        return self.rows.size
+    def weights(self) -> npt.NDArray[np.float64]:
+        """What each of the rows counts."""
+        weights = self.data._weights
+        return np.ones(self.rows.size) if weights is None else weights[self.rows]
 
-    def part(self, chosen: npt.NDArray[Any]) -> Sample:
-        """Return some of the rows: a mask, or positions among them."""
-        weights = None if self.weights is None else self.weights[chosen]
-        return Sample(self.data, self.rows[chosen], weights)
+    @property
+    def weight(self) -> float:
+        """What all rows count together."""
+        return float(self.weights.sum())
 
 
 class Plan(NamedTuple):
@@ -79,87 +76,44 @@ class Fit(NamedTuple):
     """A model and how good it is on the data it was fitted to."""
 
     x: FloatArray
-    loss: float
     gap: float
     epochs: int
     looks: list[Look]
     """The last two looks, or the start and the last one."""
 
 
-def frequencies(
-    weights: npt.NDArray[np.float64] | None, n: int, total: int, rng: np.random.Generator
-) -> IndexArray:
-    """Return how often each of n rows occurs among `total`, in proportion to the weights.
+class Passes(IndexedStream):
+    """Epochs of passes over a sample's rows, each in a random order of its own.
 
-    Systematic sampling: every row occurs its expected number of times, rounded up or down, and
-    exactly that often where it is an integer for all rows.
+    Where all rows fit into one batch, every batch is all of them: rounds then have exact gradients.
+    Else heavy rows come several times a pass, and count as much less each time: gradients of
+    batches then vary little more than without weights.
+    To be read once: orders are drawn as they are needed.
     """
-    if weights is None:
-        expected = np.full(n, total / n)
-        ends = np.arange(1, n + 1) * total / n
-    else:
-        expected = weights * (total / weights.sum())
-        ends = np.cumsum(expected)
-    whole = np.rint(expected)
-    if whole.sum() == total and np.abs(expected - whole).max() <= 1e-9:
-        return np.asarray(whole, np.intp)
-    ends[-1] = total
-    reached = np.floor(ends + rng.random())
-    return np.asarray(np.diff(reached, prepend=0.0), np.intp)
 
+    def __init__(
+        self, sample: Sample, batch_size: int, epochs: int, rng: np.random.Generator
+    ) -> None:
+        (self.data, self._rows), n = sample, sample.rows.size
+        self.batch_size = min(batch_size, n)
+        if self.data._weights is not None and n > batch_size:
+            unit = sample.weight / max(n, FEWEST_ROUNDS * batch_size)
+            copies = np.maximum(1.0, np.rint(self.data._weights / unit))
+            self.data = Dataset._weighted(self.data.X, self.data.y, self.data._weights / copies)
+            self._rows = np.repeat(sample.rows, copies[sample.rows].astype(np.intp))
+        self._per_epoch = max(FEWEST_ROUNDS, -(-self._rows.size // batch_size))
+        self.rounds = epochs * self._per_epoch
+        self._epochs, self._rng, self._kind = epochs, rng, "passes"
 
-def rounds_per_epoch(sample: Sample, batch_size: int) -> int:
-    """Return the number of rounds that an epoch has."""
-    return max(FEWEST_ROUNDS, -(-sample.size // batch_size))
-
-
-def epoch(sample: Sample, batch_size: int, rng: np.random.Generator) -> IndexedStream:
-    """Return the batches of one epoch: all rows in a random order.
-
-    Where all rows fit into a batch, every batch is all of them: rounds then have exact gradients.
-    """
-    rounds = rounds_per_epoch(sample, batch_size)
-    if sample.size <= batch_size:
-        counts = frequencies(sample.weights, sample.rows.size, sample.size, rng)
-        rows = np.tile(np.repeat(sample.rows, counts), (rounds, 1))
-    else:
-        total = rounds * batch_size
-        counts = frequencies(sample.weights, sample.rows.size, total, rng)
-        rows = np.repeat(sample.rows, counts)
-        rng.shuffle(rows)
-        rows = rows.reshape(rounds, batch_size)
-    return IndexedStream(sample.data, rows)
-
-
-def mean_loss(
-    x: FloatArray, sample: Sample, *, gradient: bool = True
-) -> tuple[float, npt.NDArray[np.float64]]:
-    """Return the weighted mean of the losses at x over a sample, and its gradient.
-
-    Plain NumPy, or scipy.sparse for CSR features: O(nonzeros C) time, blocks of rows in memory.
-    """
-    X, y = sample.data.X, sample.data.y
-    loss, total = 0.0, np.zeros(x.shape)
-    everything = sample.rows.size == len(sample.data) and sample.weights is None
-    for first in range(0, sample.rows.size, _AT_ONCE):
-        part = slice(first, first + _AT_ONCE)
-        # all rows count the same, so that their order does not matter: blocks without a copy
-        A = X[part] if everything else X[sample.rows[part]]
-        labels = y[part] if everything else y[sample.rows[part]]
-        w = np.ones(len(labels)) if sample.weights is None else sample.weights[part]
-        Z = np.asarray(A @ x.T, np.float64)
-        Z -= Z.max(axis=1, keepdims=True)
-        own = Z[np.arange(len(labels)), labels]
-        P = np.exp(Z)
-        sums = P.sum(axis=1, keepdims=True)
-        loss += float(w @ (np.log(sums[:, 0]) - own))
-        if gradient:
-            P /= sums
-            P[np.arange(len(labels)), labels] -= 1.0
-            P *= w[:, np.newaxis]
-            total += np.asarray((A.T @ P.astype(x.dtype)).T)
-    weight = sample.rows.size if sample.weights is None else float(sample.weights.sum())
-    return loss / weight, total / weight
+    def _chunks(self) -> Iterator[IndexArray]:
+        n, wanted = self._rows.size, self._per_epoch * self.batch_size
+        for _ in range(self._epochs):
+            passes = range(-(-wanted // n))
+            if n == self.batch_size:
+                order = np.tile(self._rows, len(passes))
+            else:
+                order = np.concatenate([self._rng.permutation(self._rows) for _ in passes])
+            yield sealed(order)[:wanted].reshape(-1, self.batch_size)
 
 
 def fit(learner: OnlineLearner, sample: Sample, plan: Plan, rng: np.random.Generator) -> Fit:
@@ -170,23 +124,28 @@ def fit(learner: OnlineLearner, sample: Sample, plan: Plan, rng: np.random.Gener
     It is the last one if its Frank-Wolfe gap is at most ``plan.tol``.
     """
     looks = [Look(1, np.zeros(learner.set.shape))]
-    look = 1
-    for done in range(1, plan.epochs + 1):
-        learner.run(epoch(sample, plan.batch_size, rng))
-        if done < min(look, plan.epochs):
-            continue
+    done, gap = 0, np.inf
+    while gap > plan.tol and done < plan.epochs:
+        epochs = min(max(1, done), plan.epochs - done)
+        learner.run(Passes(sample, plan.batch_size, epochs, rng))
+        done += epochs
         x = learner.play()
         if plan.average:
             recent = learner.t - looks[-1].t >= looks[-1].t // 2
             x, now = latest(learner, looks[-1 if recent else 0])
             looks = [looks[-1], now]
-        loss, gradient = mean_loss(x, sample)
-        least = gradient.reshape(-1) @ np.asarray(learner.set.lmo(gradient)).reshape(-1)
-        gap = max(0.0, float(np.vdot(gradient, x) - least))
-        if gap <= plan.tol:
-            break
-        look *= 2
-    return Fit(x, loss, gap, done, looks)
+        gap = _gap(learner, x, sample)
+    return Fit(x, gap, done, looks)
+
+
+def _gap(learner: OnlineLearner, x: FloatArray, sample: Sample) -> float:
+    """Return the Frank-Wolfe gap at x of the weighted mean of the losses over a sample."""
+    total = np.zeros(x.shape)
+    for first in range(0, sample.rows.size, _AT_ONCE):
+        batch = Batch._trusted(sample.data, sample.rows[first : first + _AT_ONCE])
+        total += learner.problem.gradient(x, batch)
+    least = total.reshape(-1) @ np.asarray(learner.set.lmo(total)).reshape(-1)
+    return max(0.0, float(np.vdot(total, x) - least) / sample.weight)
 
 
 def latest(learner: OnlineLearner, since: Look, *, newest: bool = False) -> tuple[FloatArray, Look]:
@@ -203,15 +162,17 @@ def latest(learner: OnlineLearner, since: Look, *, newest: bool = False) -> tupl
 
 
 def choose_radius(
-    learner: Callable[[float], OnlineLearner], sample: Sample, plan: Plan, rng: np.random.Generator
+    learner: Callable[[float], OnlineLearner], data: Dataset, plan: Plan, rng: np.random.Generator
 ) -> tuple[float, list[tuple[float, float]]]:
-    """Choose the last radius of `RADII` that still lowers the held-out loss.
+    """Choose the last radius of `RADII` that still does better on held-out rows.
 
     Parameters
     ----------
     learner : callable
         Makes a learner of a radius.
-    sample, plan, rng
+    data : Dataset
+        All rows.
+    plan, rng
         As in `fit`; a tenth of the epochs.
 
     Returns
@@ -220,22 +181,34 @@ def choose_radius(
     tried : list of pairs
         Radius and held-out loss. Empty for fewer than `FEW` rows, which get `RADIUS_OF_FEW`.
     """
-    if sample.size < FEW:
+    n = len(data)
+    if n < FEW:
         return RADIUS_OF_FEW, []
     plan = plan._replace(epochs=max(1, plan.epochs // 10))
     # the rows of every class in a random order, dealt out in turn
-    order = rng.permutation(sample.rows.size)
-    order = order[np.argsort(sample.data.y[sample.rows[order]], kind="stable")]
-    small = sample.size <= SMALL
-    fold = np.empty(order.size, np.intp)
-    fold[order] = np.arange(order.size) % (FOLDS if small else 10)
+    order = rng.permutation(n)
+    order = order[np.argsort(data.y[order], kind="stable")]
+    folds, parts = (FOLDS, FOLDS) if n <= SMALL else (1, 10)
+    fold = np.empty(n, np.intp)
+    fold[order] = np.arange(n) % parts
     tried: list[tuple[float, float]] = []
+    before = np.zeros(0)
     for radius in RADII:
-        losses = []
-        for k in range(FOLDS if small else 1):
-            found = fit(learner(radius), sample.part(fold != k), plan, rng)
-            losses.append(mean_loss(found.x, sample.part(fold == k), gradient=False)[0])
+        losses, right = [], []
+        for k in range(folds):
+            trained = learner(radius)
+            x = fit(trained, Sample(data, np.flatnonzero(fold != k)), plan, rng).x
+            held = Sample(data, np.flatnonzero(fold == k))
+            batch = Batch(*held)
+            losses.append(trained.problem.loss(x, batch) / held.weight)
+            right.append(held.weights * (trained.problem.predict(x, batch.X) == batch.y))
         tried.append((radius, float(np.mean(losses))))
-        if len(tried) > 1 and tried[-1][1] > (1.0 - LEAST_GAIN) * tried[-2][1]:
-            return tried[-2][0], tried
+        now = np.concatenate(right)
+        if len(tried) > 1:
+            (smaller, loss), (_, new) = tried[-2:]
+            least = LEAST_GAIN * max(0.0, min(loss, np.log(trained.problem.n_classes) - loss))
+            lost = before - now
+            if loss - new < least or lost.sum() > LARGEST_LOSS * np.linalg.norm(lost):
+                return smaller, tried
+        before = now
     return tried[-1][0], tried

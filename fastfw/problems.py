@@ -35,8 +35,19 @@ class Rows(NamedTuple):
 
     X: Any
     """A matrix of floats or a canonical sparse one; bytes as `fastfw._codes.Coded`."""
-    y: IndexArray
+    y: Any
+    """Labels, or a pair of labels and weights."""
     rows: IndexArray
+
+    @property
+    def labels(self) -> IndexArray:
+        """Labels alone."""
+        return self.y[0] if isinstance(self.y, tuple) else self.y
+
+    @property
+    def weights(self) -> npt.NDArray[np.float64]:
+        """Weights of these rows alone."""
+        return self.y[1][self.rows] if isinstance(self.y, tuple) else np.ones(self.rows.size)
 
     def gathered(self) -> Any:
         """Return the features of these rows alone: floats, or a canonical sparse matrix."""
@@ -143,7 +154,7 @@ class Classification:
         data = self._data(data, dtype)
         if coded and self.takes_codes and data.codes is not None:
             return Rows(data.codes.coded(data.dtype), data.y, rows)
-        return Rows(data.X, data.y, rows)
+        return Rows(data.X, data.y if data._weights is None else (data.y, data._weights), rows)
 
     def _data(self, data: Dataset, dtype: npt.DTypeLike | None) -> Dataset:
         if data.n_features != self.n_features:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, float_dtype
-from fastfw._csr import is_sparse, sound_csr
+from fastfw._csr import csr_features, is_sparse
 from fastfw._fitting import Look, Sample, choose_radius, fit, latest
 from fastfw.problems import SoftmaxRegression
 from fastfw.schedules import power_schedule
@@ -25,7 +25,7 @@ from fastfw.streams import Dataset, IndexedStream
 
 try:
     from scipy import sparse
-    from scipy.special import expit, softmax
+    from scipy.special import expit, log_expit, log_softmax, softmax
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.utils.multiclass import check_classification_targets
@@ -62,9 +62,11 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         The learner: `fastfw.ORGFW` and so on.
     radius : float or "auto"
         r. "auto" tries 1, 2, 5, 10, 20, ..., 1000 in this order, each with a tenth of the epochs,
-        until the held-out loss (three folds up to 2,000 rows, else one tenth of the rows) falls by
-        less than a twentieth, and fits all data with the radius before that one. Fewer than
-        100 rows are not split: r = 10.
+        until one does no better on held-out rows (three folds up to 2,000 rows, else one tenth of
+        the rows), and fits all data with the radius before that one. Better means that the loss
+        falls by a twentieth of what it is, or of what it has fallen below log C so far if that is
+        less, and that no more rows are misclassified, by two standard errors. Fewer than 100 rows
+        are not split: r = 10.
     batch_size : int
         Rows per round. Where all rows fit into one batch, every round sees all of them.
     step : float, callable or None
@@ -122,11 +124,12 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
 
     Notes
     -----
-    Sample weights are frequencies: a row of weight two is drawn twice as often as one of weight
-    one. Where all rows fit into one batch and weights are integers that is exact. Only proportions
-    count. In `partial_fit` they are proportions to the mean weight in the first call, or in `fit`:
-    a row of twice that weight counts as two, in whatever call. A call counts for four times its
-    rows, or for ``batch_size`` rows, at most.
+    Losses and gradients of rows are multiplied by their weights, exactly; a row of weight two is as
+    good as two rows. Where not all rows fit into one batch, heavy rows come several times a pass,
+    with their weight divided among their copies. Only proportions count. In `partial_fit` they are
+    proportions to the mean weight in the first call, or in `fit`: a row of twice that weight counts
+    as two, in whatever call. A call counts for four times its rows, or for ``batch_size`` rows, at
+    most.
 
     The path costs as much as its radii, which are few: large ones are not tried where smaller
     ones generalise better.
@@ -208,20 +211,38 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         Warns
         -----
         ConvergenceWarning
-            If the gap is larger than ``tol`` after ``max_iter`` epochs.
+            If the gap is larger than ``tol`` after ``max_iter`` epochs, or ``radius="auto"`` ended
+            at the smallest or the largest radius that it tries.
         """
         with self._unless_refused():
             self._fit(X, y, sample_weight)
+        for doubt in self._doubts():
+            warnings.warn(doubt, ConvergenceWarning, stacklevel=2)
+        return self
+
+    def _doubts(self) -> Iterator[str]:
+        """Yield what users of a fit should know."""
         if self.gap_ > self.tol > 0.0:
-            warnings.warn(
+            yield (
                 f"the Frank-Wolfe gap is {self.gap_:.3g} nats after max_iter={self.max_iter} "
                 f"epochs, more than tol={self.tol:g}: the mean loss may exceed the least possible "
                 "one by as much. Raise max_iter or tol, or lower the radius (now "
-                f"{self.radius_:g}); with tol=0 that many epochs are taken without a warning",
-                ConvergenceWarning,
-                stacklevel=2,
+                f"{self.radius_:g}); with tol=0 that many epochs are taken without a warning"
             )
-        return self
+        radii = [radius for radius, _ in self.radius_path_]
+        if not radii:
+            return
+        if self.radius_ == radii[-1]:
+            yield (
+                f"radius='auto' ended with {self.radius_:g}, the largest it tries, which still did "
+                "better on held-out rows than a smaller one; try larger ones yourself"
+            )
+        elif self.radius_ == radii[0]:
+            yield (
+                f"radius='auto' took {self.radius_:g}, the smallest it tries: {radii[1]:g} did not "
+                "do better on held-out rows. The features may tell little of the classes, or "
+                "their scale asks for smaller radii, which you can try yourself"
+            )
 
     def _fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None) -> None:
         plan = _estimator.checked(self.get_params(deep=False))
@@ -232,15 +253,14 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         if weights is not None:
             X, labels, weights = _estimator.used(X, labels, weights)
             unit = float(weights.mean())
-            weights = None if (weights == weights[0]).all() else weights
+            weights = None if (weights == weights[0]).all() else weights / unit
         if np.ptp(labels) == 0:
             raise ValueError(
-                f"y has one class only, {classes.tolist()[labels[0]]!r}, where weights are not 0; "
-                "at least two classes are needed"
+                f"y has one class only, {_estimator.listed(classes)[labels[0]]!r}, where weights "
+                "are not 0; at least two classes are needed"
             )
         scale = _estimator.column_scale(X, self.scaling)
-        data = Dataset(self._scaled(X, scale), labels)
-        sample = Sample(data, np.arange(len(labels), dtype=np.intp), weights)
+        data = Dataset._weighted(self._scaled(X, scale), labels, weights)
         rng = _estimator.generator(self.random_state)
 
         def learner(radius: float) -> Any:
@@ -249,13 +269,13 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         tried: list[tuple[float, float]] = []
         radius = self.radius
         if radius == "auto":
-            radius, tried = choose_radius(learner, sample, plan, rng)
+            radius, tried = choose_radius(learner, data, plan, rng)
         trained = learner(float(radius))
-        found = fit(trained, sample, plan, rng)
+        found = fit(trained, Sample(data, np.arange(len(data))), plan, rng)
         self.classes_ = classes
         self.radius_, self.radius_path_ = float(radius), tried
         self.gap_, self.n_iter_ = found.gap, found.epochs
-        self._online = _estimator.Online(trained, scale, rng, found.looks, unit, self._made_of())
+        self._online = _estimator.Online(trained, scale, found.looks, unit, self._made_of())
         self._show(found.x, scale)
 
     def partial_fit(
@@ -333,9 +353,8 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         labels = np.minimum(np.searchsorted(known, y), len(known) - 1)
         strange = known[labels] != y
         if strange.any():
-            raise ValueError(
-                f"y has the label {y[strange].tolist()[0]!r}, which is not among the classes"
-            )
+            label = _estimator.listed(y[strange])[0]
+            raise ValueError(f"y has the label {label!r}, which is not among the classes")
         weights = _estimator.row_weights(sample_weight, self.class_weight, X, labels, known)
         if weights is not None:
             X, labels, weights = _estimator.used(X, labels, weights)
@@ -343,22 +362,26 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             radius = _RADIUS if self.radius == "auto" else float(self.radius)
             width = X.shape[1] + bool(self.fit_intercept)
             learner = self._learner(len(known), width, radius, X.dtype)
-            rng = _estimator.generator(self.random_state)
             unit = 1.0 if weights is None else float(weights.mean())
             looks = [Look(1, np.zeros(learner.set.shape))]
             scale = _estimator.column_scale(X, self.scaling)
         else:
-            learner, scale, rng, looks, unit, _ = self._online
-            learner, rng, radius = copy.copy(learner), copy.deepcopy(rng), self.radius_
+            learner, scale, looks, unit, _ = self._online
+            learner, radius = copy.copy(learner), self.radius_
             if self.scaling is not None:
                 scale = _estimator.grown(scale, _estimator.column_scale(X, self.scaling))
-        data = Dataset(self._scaled(X, scale, clip=self.scaling is not None), labels)
-        weights = np.ones(len(data)) if weights is None else weights
-        most = max(4 * len(data), plan.batch_size)
-        rows = _estimator.repetitions(weights, unit, most, rng)
-        for part in np.array_split(rows, max(1, round(rows.size / plan.batch_size))):
-            if part.size:
-                learner.run(IndexedStream(data, part[np.newaxis]))
+        n = X.shape[0]
+        weights = (np.ones(n) if weights is None else weights) / unit
+        total = min(float(weights.sum()), max(4.0 * n, float(plan.batch_size)))
+        weights *= total / weights.sum()
+        data = Dataset._weighted(
+            self._scaled(X, scale, clip=self.scaling is not None),
+            labels,
+            None if (weights == 1.0).all() else weights,
+        )
+        rounds = min(n, max(1, round(total / plan.batch_size)))
+        for part in np.array_split(np.arange(n), rounds):
+            learner.run(IndexedStream(data, part[np.newaxis]))
         x = learner.play()
         if plan.average:
             # the newest decision counts too, so that the first batch already does
@@ -370,7 +393,7 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         self.n_iter_ = 1 if first else self.n_iter_ + 1
         if first:
             self.radius_path_ = []
-        self._online = _estimator.Online(learner, scale, rng, looks, unit, self._made_of())
+        self._online = _estimator.Online(learner, scale, looks, unit, self._made_of())
         self._show(x, scale)
 
     # ------------------------------------------------------------------ using the model
@@ -378,7 +401,7 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     def decision_function(self, X: Any) -> FloatArray:
         """Return the scores X Wᵀ + b, shape (n, C); for two classes (n,), those of the second."""
         check_is_fitted(self)
-        X = _validate(self, X, reset=False, accept_sparse="csr", dtype=_DTYPES)
+        X = _validate(self, X, reset=False, dtype=_DTYPES)
         scores: FloatArray = np.asarray(X @ self.coef_.T + self.intercept_)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
@@ -393,15 +416,21 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         """Return the model's probabilities of the classes, in the order of `classes_`; (n, C)."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
-            p = expit(scores)
-            return np.column_stack([1.0 - p, p]).astype(p.dtype, copy=False)
-        probabilities: FloatArray = softmax(scores, axis=1)
-        return probabilities
+            return np.asarray(expit(np.column_stack([-scores, scores])))
+        return np.asarray(softmax(scores, axis=1))
 
     def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the logarithms of `predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+        """Return the logarithms of `predict_proba`, of probabilities too small for it as well."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.asarray(log_expit(np.column_stack([-scores, scores])))
+        return np.asarray(log_softmax(scores, axis=1))
+
+    def score(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
+        """Return the share of rows whose label is predicted as in `y`, weighted if asked."""
+        for name, given in (("y", y), ("sample_weight", sample_weight)):
+            _estimator.refuse_masks(given, name)
+        return float(super().score(X, y, sample_weight))
 
     def sparsify(self) -> ProjectionFreeClassifier:
         """Make `coef_` a sparse matrix; `densify` undoes it."""
@@ -440,7 +469,7 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
 
     def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, npt.NDArray[Any]]:
         dtype = _DTYPES if self.dtype is None else float_dtype(self.dtype)
-        X, y = _validate(self, X, y, reset=reset, accept_sparse="csr", dtype=dtype)
+        X, y = _validate(self, X, y, reset=reset, dtype=dtype)
         check_classification_targets(y)
         return X, y
 
@@ -473,9 +502,12 @@ _DTYPES = [np.float64, np.float32]
 
 
 def _validate(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-    """Check data as scikit-learn does, and remember or compare its width and feature names."""
-    if is_sparse(X) and X.ndim == 2:
-        X = sound_csr(X, "X")  # before anything reads it
+    """Check data as the learners do, then as scikit-learn, which compares names and widths."""
+    for name, given in (("X", X), ("y", y)):
+        _estimator.refuse_masks(given, name)
+    if is_sparse(X):
+        X = csr_features(X)
+    options["accept_sparse"] = "csr"
     try:
         from sklearn.utils.validation import validate_data
     except ImportError:  # before scikit-learn 1.6

@@ -88,7 +88,7 @@ class Dataset:
            [1. , 0. ]])
     """
 
-    __slots__ = ("_X", "_codes", "_dtype", "_other", "n_classes", "shape", "y")
+    __slots__ = ("_X", "_codes", "_dtype", "_other", "_weights", "n_classes", "shape", "y")
 
     y: IndexArray
     n_classes: int
@@ -119,6 +119,15 @@ class Dataset:
         self.y = labels(y, n_samples=self.shape[0])
         self.n_classes = int(self.y.max()) + 1
         self._other: Dataset | None = None
+        #: What the loss of each row is multiplied by, of softmax regression alone.
+        self._weights: FloatArray | None = None
+
+    @classmethod
+    def _weighted(cls, X: object, y: object, weights: FloatArray | None) -> Dataset:
+        """Return data whose rows have weights, float64 and positive; a copy is kept."""
+        data = cls(X, y)
+        data._weights = None if weights is None else sealed(weights.copy())
+        return data
 
     @property
     def X(self) -> FloatArray:
@@ -188,7 +197,7 @@ class Dataset:
             else:
                 self._codes.require(wanted)
             other.shape, other._dtype = self.shape, wanted
-            other.y = self.y
+            other.y, other._weights = self.y, self._weights
             other.n_classes = self.n_classes
             other._other = None
             self._other = other
@@ -210,7 +219,7 @@ class Dataset:
         """Pickle the arrays alone; they are made read-only and checked again when loaded."""
         if self._codes is not None:
             return _from_codes, (*self._codes, self.y, self._dtype)
-        return Dataset, (self._X, self.y)
+        return Dataset._weighted, (self._X, self.y, self._weights)
 
 
 def _from_codes(

@@ -17,7 +17,7 @@ from ._rows import row_products, row_updates
 from .l1 import LARGEST_LAZY_STEP, SMALLEST_NARROW, SMALLEST_SCALE
 from .logistic import DENSE_PREVIOUS, LONGEST_BLOCK, NO_PREVIOUS, ONE_VERTEX_BACK
 from .loops import LAST_STEP, SCALE, WEIGHT
-from .softmax import log_loss, residual, softmax
+from .softmax import label_of, log_loss, residual, softmax, weight_of
 
 #: Entries of the scalar state of a run, after those of `loops`.
 ESTIMATE_SCALE, LARGEST = 4, 5
@@ -140,8 +140,8 @@ def sample_losses(indptr, indices, data, y, rows, x, out):
         _transposed(scores[start : start + LONGEST_BLOCK], 1.0, Z)
         softmax(Z, P, m, total)
         for i in range(block.shape[0]):
-            spread = np.float64(m[i]) - np.float64(Z[y[block[i]], i])
-            out[start + i] = np.log(np.float64(total[i])) + spread
+            spread = np.float64(m[i]) - np.float64(Z[label_of(y, block[i]), i])
+            out[start + i] = weight_of(y, block[i]) * (np.log(np.float64(total[i])) + spread)
 
 
 @kernel()
@@ -363,7 +363,7 @@ def momentum_rounds(
         magnitudes, touched = 0.0, 0
         for k in range(batch.shape[0]):
             own = data[indptr[batch[k]] : indptr[batch[k] + 1]]
-            magnitudes += _sum_of_magnitudes(own)
+            magnitudes += weight_of(y, batch[k]) * _sum_of_magnitudes(own)
             touched += own.shape[0]
         added = reduction * (alpha[t] + beta[t]) * magnitudes
         scale, largest = scalars[ESTIMATE_SCALE] * gamma[t], scalars[LARGEST]

@@ -13,7 +13,7 @@ from ._features import ahead_of, block_features, block_space, n_features
 from ._jit import kernel
 from ._tiles import GROUP
 from .products import backward, forward, forward_alone, padded
-from .softmax import log_loss, residual, softmax
+from .softmax import label_of, log_loss, residual, softmax, weight_of
 from .sparse import few, sparse_forward, support
 
 #: Where the logits at the previous point come from. Typed: as literals each would compile a kernel
@@ -62,8 +62,8 @@ def sample_losses(A, y, rows, u, s, out):
                 Z[c, i] *= scale
         softmax(Z, P, m, total)
         for i in range(n):
-            spread = np.float64(m[i]) - np.float64(Z[y[block[i]], i])
-            out[start + i] = np.log(np.float64(total[i])) + spread
+            spread = np.float64(m[i]) - np.float64(Z[label_of(y, block[i]), i])
+            out[start + i] = weight_of(y, block[i]) * (np.log(np.float64(total[i])) + spread)
 
 
 @kernel()

@@ -3,13 +3,19 @@
 Logits are stored (classes, rows): every loop runs along rows, so that the exponential
 vectorises. Only the first ``n`` columns of a block hold samples; the rest is padding
 up to a whole group of rows and gets residual zero.
+
+Labels come as an array of class numbers, or as a pair of it and of weights, one for each sample,
+that its loss and gradient are multiplied by. Of labels alone the same code is compiled as ever.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+from numba import types
+from numba.extending import overload
 
 from ._bits import power_of_two
 from ._jit import kernel
@@ -19,6 +25,26 @@ _LOG2_E = 1.0 / math.log(2.0)
 _LN2_64 = (0.6931471803691238, 1.9082149292705877e-10)
 _LN2_32 = (0.693359375, -2.1219444005469057e-4)
 _INVERSE_FACTORIAL = tuple(1.0 / math.factorial(k) for k in range(14))
+
+
+def label_of(y: Any, i: Any) -> Any:
+    """Class of sample i."""
+    return y[0][i] if isinstance(y, tuple) else y[i]
+
+
+def weight_of(y: Any, i: Any) -> Any:
+    """Weight of sample i, 1 where there are labels alone."""
+    return y[1][i] if isinstance(y, tuple) else 1.0
+
+
+@overload(label_of, inline="always")
+def _overload_label(y, i):  # type: ignore[no-untyped-def]
+    return (lambda y, i: y[0][i]) if isinstance(y, types.BaseTuple) else (lambda y, i: y[i])
+
+
+@overload(weight_of, inline="always")
+def _overload_weight(y, i):  # type: ignore[no-untyped-def]
+    return (lambda y, i: y[1][i]) if isinstance(y, types.BaseTuple) else (lambda y, i: 1.0)
 
 
 @kernel(fastmath=frozenset({"contract"}))
@@ -78,8 +104,12 @@ def log_loss(Z, y, rows, n, m, total):
     loss = 0.0
     product = 1.0
     for i in range(n):
-        loss += np.float64(m[i]) - np.float64(Z[y[rows[i]], i])
-        product *= np.float64(total[i])
+        w = weight_of(y, rows[i])
+        loss += w * (np.float64(m[i]) - np.float64(Z[label_of(y, rows[i]), i]))
+        if w == 1.0:
+            product *= np.float64(total[i])
+        else:
+            loss += w * math.log(np.float64(total[i]))
         if product > 1e200:
             loss += math.log(product)
             product = 1.0
@@ -87,13 +117,13 @@ def log_loss(Z, y, rows, n, m, total):
 
 
 @kernel(fastmath=frozenset({"contract"}))
-def residual(P, total, y, rows, n, weight, R, accumulate):
-    """R = w (P / total - onehot(y)), or R += the same; columns from n on become 0."""
+def residual(P, total, y, rows, n, factor, R, accumulate):
+    """R = factor (P / total - onehot(y)), or R += the same; columns from n on become 0."""
     real = R.dtype.type
-    w = real(weight)
+    f = real(factor)
     width = total.shape[0]
     for i in range(width):
-        total[i] = w / total[i] if i < n else real(0.0)
+        total[i] = f * real(weight_of(y, rows[i])) / total[i] if i < n else real(0.0)
     for c in range(P.shape[0]):
         if accumulate:
             for i in range(width):
@@ -102,4 +132,4 @@ def residual(P, total, y, rows, n, weight, R, accumulate):
             for i in range(width):
                 R[c, i] = P[c, i] * total[i]
     for i in range(n):
-        R[y[rows[i]], i] -= w
+        R[label_of(y, rows[i]), i] -= f * real(weight_of(y, rows[i]))

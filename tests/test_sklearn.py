@@ -1,7 +1,9 @@
 """The scikit-learn estimator: the library's own checks, and what it promises beyond them."""
 
+import datetime
 import inspect
 import io
+import math
 import pickle
 import subprocess
 import sys
@@ -20,7 +22,7 @@ pytest.importorskip("sklearn", minversion="1.5")
 
 import joblib
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
@@ -29,7 +31,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from fastfw import _fitting
-from fastfw._estimator import repetitions
 from fastfw.sklearn import ProjectionFreeClassifier
 
 compiled = pytest.mark.skipif(not JIT, reason="too long without the compiler")
@@ -120,6 +121,56 @@ def test_embedded_images_as_accurate_as_tuned_logistic_regression():
     assert ours.coef_.dtype == np.float32
 
 
+def clouds(n_classes, d, n, spread, *, p=None, useless=0, form=np.asarray):
+    """Twice n rows about the centres of classes, and columns that have nothing to do with them."""
+    rng = np.random.default_rng(0)
+    centres = np.pad(rng.normal(size=(n_classes, d)), ((0, 0), (0, useless)))
+    y = rng.choice(n_classes, 2 * n, p=p)
+    y[:n_classes] = np.arange(n_classes)
+    return form(centres[y] + spread * rng.normal(size=(2 * n, d + useless))), y
+
+
+def corners(n_classes, d, n):
+    return make_classification(
+        2 * n, d, n_informative=d // 2, n_redundant=0, n_classes=n_classes,
+        n_clusters_per_class=1, class_sep=2.0, random_state=0,
+    )  # fmt: skip
+
+
+MANY_CLASSES = {
+    "30": lambda: clouds(30, 40, 400, 3.0),
+    "50": lambda: clouds(50, 20, 600, 2.5),
+    "80": lambda: clouds(80, 20, 600, 2.0),
+    "wide": lambda: clouds(30, 150, 300, 4.0),
+    "useless columns": lambda: clouds(40, 30, 600, 2.0, useless=30),
+    "corners": lambda: corners(40, 80, 800),
+    "one part held out": lambda: corners(40, 60, 2100),
+    "single precision": lambda: clouds(50, 40, 600, 3.0, form=np.float32),
+    "units": lambda: clouds(40, 30, 600, 2.5, form=lambda X: X * 10.0 ** (np.arange(30) % 7 - 3)),
+    "sparse": lambda: clouds(
+        40, 40, 600, 2.0, form=lambda X: sparse.csr_array(np.maximum(X - 1.0, 0.0))
+    ),
+    "uneven": lambda: clouds(40, 30, 600, 4.0, p=np.arange(1, 41) / 820),
+    "two": lambda: clouds(2, 20, 300, 3.0),
+    "three": lambda: clouds(3, 20, 300, 3.0),
+    "easy": lambda: clouds(30, 30, 300, 0.2),
+}
+
+
+@compiled
+@pytest.mark.parametrize("name", MANY_CLASSES)
+def test_the_radius_suits_many_classes(name):
+    X, y = MANY_CLASSES[name]()
+    n = len(y) // 2
+    options = {"max_iter": 20, "batch_size": 64, "tol": 0.0}
+    auto, *fixed = (
+        ProjectionFreeClassifier(radius=radius, **options).fit(X[:n], y[:n])
+        for radius in ("auto", 20.0, 50.0)
+    )
+    best = max(model.score(X[n:], y[n:]) for model in fixed)
+    assert auto.score(X[n:], y[n:]) >= 0.8 * best
+
+
 @compiled
 @pytest.mark.parametrize("load", [load_iris, load_breast_cancer])
 def test_raw_columns_of_very_different_size(load):
@@ -188,6 +239,37 @@ def test_two_classes(iris, short_epochs):
     assert model.score(X, y) == 1.0
 
 
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize(
+    "scores",
+    [
+        [370.35], [-370.35], [800.0], [-1e6], [1e-9], [0.0, 60.0],  # two classes
+        [[0.0, 0.0, 0.0]], [[0.0, 200.0, -300.0]], [[900.0, -900.0, 0.0]], [[1e5, 0.0, 1e5 - 1.0]],
+        [[40.0, 0.0, -40.0], [-1.0, 2.0, 700.0]],
+    ],
+)  # fmt: skip
+def test_logarithms_of_probabilities_that_round_to_0_or_1(scores, dtype, monkeypatch):
+    """By a sum that leaves the largest term out, so that nothing rounds to 1."""
+    scores = np.array(scores, dtype)
+    model = few_rounds()
+    monkeypatch.setattr(model, "decision_function", lambda X: scores, raising=False)
+    columns = scores if scores.ndim == 2 else np.stack([0.0 * scores, scores], axis=1)
+    exact = np.empty(columns.shape)
+    for row, out in zip(columns.tolist(), exact, strict=True):
+        high = max(row)
+        rest = sum(math.exp(z - high) for z in row) - 1.0 if len(set(row)) == 1 else 0.0
+        rest = rest or sum(math.exp(z - high) for z in row if z != high)
+        out[:] = [z - high - math.log1p(rest) for z in row]
+    rtol, atol = (1e-6, 1e-7) if dtype == "f4" else (1e-14, 1e-16)
+    for found, wanted in [
+        (model.predict_log_proba(None), exact), (model.predict_proba(None), np.exp(exact))
+    ]:  # fmt: skip
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, wanted, rtol=rtol, atol=atol)
+    if scores.ndim == 1:  # the smaller of two has all its digits
+        np.testing.assert_allclose(model.predict_log_proba(None), exact, rtol=rtol, atol=1e-45)
+
+
 @pytest.mark.parametrize(
     "labels",
     [["c", "a", "b"], [3, -1, 7], [True, False], [2.0, 0.0], np.array(["x", "y"], object)],
@@ -239,6 +321,72 @@ def test_sparse_and_dense_features_give_the_same_model(kind, intercept, digits, 
     np.testing.assert_allclose(parts[0].coef_, parts[1].coef_, rtol=0, atol=1e-10)
 
 
+def counted(n, **changes):
+    """Term counts as scipy's documentation builds them: ones, one entry for each occurrence."""
+    arrays = {"data": np.ones(n + 1), "indices": np.array([0] * n + [1]), "indptr": [0, n, n + 1]}
+    arrays = {**arrays, **changes}
+    parts = arrays["data"], arrays["indices"], np.array(arrays["indptr"])
+    return sparse.csr_array(parts, shape=(len(parts[2]) - 1, 2))
+
+
+def as_coo(X):
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    return sparse.coo_array((X.data, (rows, X.indices)), shape=X.shape)
+
+
+DUPLICATES = {
+    "twice": lambda: (counted(2), counted(12)),
+    "once at first": lambda: (counted(1), counted(3)),
+    "fewer later": lambda: (counted(9), counted(2)),
+    "matrix": lambda: (sparse.csr_matrix(counted(2)), sparse.csr_matrix(counted(12))),
+    "single precision": lambda: (counted(2).astype("f4"), counted(12).astype("f4")),
+    "integers": lambda: (counted(2).astype(int), counted(12).astype(int)),
+    "coordinates": lambda: (as_coo(counted(2)), as_coo(counted(12))),
+    "by columns": lambda: (counted(2).tocsc(), counted(12).tocsc()),
+    "signs": lambda: (counted(2), counted(4, data=np.array([9.0, -8.0, 1.5, -0.5, 1.0]))),
+    "cancelling": lambda: (counted(2), counted(2, data=np.array([5.0, -5.0, 1.0]))),
+    "unsorted": lambda: (counted(2), counted(3, indices=np.array([0, 1, 0, 1]))),
+    "zeros kept": lambda: (counted(2), counted(3, data=np.array([0.0, 3.0, 0.0, 1.0]))),
+    "one row has all": lambda: (counted(2), counted(5, indptr=[0, 6, 6])),
+}
+
+
+@pytest.mark.parametrize("name", DUPLICATES)
+def test_duplicates_are_added_up_first(name, short_epochs):
+    """In all entrances, and what was given stays as it was."""
+    first, second = DUPLICATES[name]()
+    before = [[a.copy() for a in (X.data, *indices(X))] for X in (first, second)]
+    sparsely, densely = few_rounds(max_iter=1), few_rounds(max_iter=1)
+    for X in (first, second):
+        sparsely.partial_fit(X, [0, 1], classes=[0, 1])
+        densely.partial_fit(X.toarray(), [0, 1], classes=[0, 1])
+    for X in (first, second):
+        np.testing.assert_allclose(sparsely.coef_, densely.coef_, rtol=1e-6, atol=1e-9)
+        scores = sparsely.decision_function(X)
+        np.testing.assert_allclose(scores, densely.decision_function(X.toarray()), rtol=1e-6)
+    sparsely.fit(second, [0, 1])
+    densely.fit(second.toarray(), [0, 1])
+    np.testing.assert_allclose(sparsely.coef_, densely.coef_, rtol=1e-6, atol=1e-9)
+    for X, arrays in zip((first, second), before, strict=True):
+        for now, then in zip((X.data, *indices(X)), arrays, strict=True):
+            assert np.array_equal(now, then)
+
+
+def indices(X):
+    return X.coords if X.format == "coo" else (X.indices, X.indptr)
+
+
+@pytest.mark.parametrize("change", [{"indices": np.array([0, 0, 10**8])}, {"indptr": [0, 9, 3]}])
+def test_sparse_matrices_that_are_none(change, iris):
+    model = few_rounds().fit(np.eye(2), [0, 1])
+    broken = counted(2)
+    for name, value in change.items():
+        setattr(broken, name, np.asarray(value, np.int32))
+    for call in (model.fit, model.partial_fit, lambda X, y: model.predict(X)):
+        with pytest.raises(ValueError, match=rf"X\.{next(iter(change))}"):
+            call(broken, [0, 1])
+
+
 def test_sparsify(iris, short_epochs):
     X, y = iris
     model = few_rounds(max_iter=1).fit(X, y)
@@ -253,29 +401,93 @@ def test_sparsify(iris, short_epochs):
 # --- weights --------------------------------------------------------------------------------------
 
 
-def test_integer_weights_are_repetitions_where_batches_are_whole(iris, short_epochs):
-    X, y = iris[0][::3], iris[1][::3]
+WEIGHTS = {
+    "small integers": lambda y: 1.0 + y,
+    "their mean 1": lambda y: (1.0 + y) / (1.0 + y).mean(),
+    "fractions": lambda y: np.linspace(0.3, 1.7, len(y)),
+    "irrational": lambda y: np.sqrt(2.0 + np.arange(len(y))),
+    "tiny": lambda y: 1e-150 * (1.0 + y),
+    "huge": lambda y: 1e150 * (1.0 + y),
+    "one heavy row": lambda y: np.where(np.arange(len(y)) == 3, 1e3, 1.0),
+    "one light row": lambda y: np.where(np.arange(len(y)) == 3, 1e-3, 1.0),
+    "a rare class": lambda y: np.where(y == 0, 40.5, 1.0),
+    "some zeros": lambda y: np.where(np.arange(len(y)) % 4 == 0, 0.0, 1.5 + y),
+    "many magnitudes": lambda y: 10.0 ** (np.arange(len(y)) % 7 - 3),
+}
+
+
+@pytest.mark.parametrize("batch_size", [256, 7])
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_weights_are_exact(name, batch_size, short_epochs):
+    """The model converges to the weighted optimum, whose gap is by the definition."""
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(20, 4)), np.arange(20) % 3
+    w = WEIGHTS[name](y)
+    options = {"batch_size": batch_size, "max_iter": sized(64, 4)}
+    model = few_rounds(**options).fit(X, y, w)
+    A = np.column_stack([X, np.ones(20)])
+    scale = np.abs(A[w > 0]).max(axis=0)
+    W = np.column_stack([model.coef_, model.intercept_]) * scale
+    R = ref.softmax(A / scale @ W.T)
+    R[np.arange(20), y] -= 1.0
+    g = (R * (w / w.sum())[:, np.newaxis]).T @ (A / scale)
+    gap = (g * W).sum() + 10.0 * np.abs(g).max(axis=1).sum()
+    assert model.gap_ == pytest.approx(gap, rel=1e-9)
+    assert gap < sized(0.02 if batch_size > 20 else 0.1, 1.0)
+    if batch_size > 20:  # what weights are multiplied by is seen in their rounding alone
+        other = few_rounds(**options).fit(X, y, w * 3.7)
+        np.testing.assert_allclose(model.coef_, other.coef_, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("method", ["orgfw", "osfw", "ofw", "oaw", "regularized_ofw"])
+def test_integer_weights_are_repetitions_where_batches_are_whole(method, kind, iris, short_epochs):
+    X, y = (a[:: sized(6, 15)] for a in iris)
     weights = np.random.default_rng(0).integers(0, 4, len(y))
-    one = few_rounds().fit(X, y, sample_weight=weights)
-    other = few_rounds().fit(X.repeat(weights, axis=0), y.repeat(weights))
+    options = {"method": method, "max_iter": sized(4, 1), "batch_size": 64}
+    one, other, equal, none = (few_rounds(**options) for _ in range(4))
+    one.fit(kind(X), y, sample_weight=weights)
+    other.fit(kind(X.repeat(weights, axis=0)), y.repeat(weights))
     np.testing.assert_allclose(one.coef_, other.coef_, rtol=0, atol=1e-9)
-    equal = few_rounds().fit(X, y, sample_weight=np.full(len(y), 0.3))
-    assert np.array_equal(equal.coef_, few_rounds().fit(X, y).coef_)
+    assert one.gap_ == pytest.approx(other.gap_, rel=1e-9)
+    equal.fit(kind(X), y, sample_weight=np.full(len(y), 0.3))
+    assert np.array_equal(equal.coef_, none.fit(kind(X), y).coef_)
 
 
-def test_frequencies_are_in_proportion():
+@compiled
+@pytest.mark.parametrize("n", [120, 200, 240, 600])
+def test_balanced_classes_need_no_more_epochs(n):
     rng = np.random.default_rng(0)
-    weights = rng.random(50)
-    for total in (7, 50, 1000):
-        counts = _fitting.frequencies(weights, 50, total, rng)
-        assert counts.sum() == total
-        assert (np.abs(counts - weights * total / weights.sum()) < 1.0 + 1e-9).all()
-        assert _fitting.frequencies(None, 50, total, rng).sum() == total
-    mean = np.mean([_fitting.frequencies(weights, 50, 7, rng) for _ in range(4000)], axis=0)
-    # a count is Bernoulli about its expectation: 5 standard errors
-    assert np.abs(mean - weights * 7 / weights.sum()).max() < 5 * 0.5 / np.sqrt(4000)
-    integers = rng.integers(1, 5, 50).astype(float)
-    assert _fitting.frequencies(integers, 50, int(integers.sum()), rng).tolist() == list(integers)
+    y = np.repeat([0, 1, 2], [n * 8 // 10, n * 15 // 100, n * 5 // 100])
+    X = rng.normal(size=(n, 6)) + 1.5 * np.eye(3, 6)[y]
+    plain, balanced = (
+        ProjectionFreeClassifier(radius=20.0, class_weight=weight).fit(X, y)
+        for weight in (None, "balanced")
+    )
+    assert balanced.n_iter_ <= 2 * plain.n_iter_
+
+
+@pytest.mark.parametrize("batch_size", [2, 5, 10])
+def test_passes_over_weighted_rows(batch_size, monkeypatch):
+    """Every row comes; its copies in a pass together count as its weight says."""
+    monkeypatch.setattr(_fitting, "FEWEST_ROUNDS", 7)
+    weights = np.array([0.001, 0.4, 1.0, 2.0, 9.0])
+    data = fw.Dataset._weighted(np.eye(5), np.arange(5), weights)
+    stream = _fitting.Passes(
+        _fitting.Sample(data, np.arange(5)), batch_size, 3, np.random.default_rng(0)
+    )
+    batches = list(stream)
+    copies = np.bincount(np.concatenate([batch.rows for batch in batches]), minlength=5)
+    each = stream.data._weights
+    if batch_size >= 5:
+        assert [sorted(batch.rows) for batch in batches] == [list(range(5))] * 21
+        assert np.array_equal(each, weights)
+    else:  # 14 rows an epoch or more: 12.4 as if each unit of weight were a row, 1 for the light
+        once = np.round(weights / each)
+        np.testing.assert_allclose(once * each, weights)
+        assert once.tolist() == [1, 1, 1, 2, 10]
+        assert (copies >= 3 * once - 1).all()
+        assert len(batches) == 3 * 8
 
 
 def test_class_weights(short_epochs):
@@ -343,6 +555,77 @@ def test_labels_without_a_weight_have_weight_one(iris, short_epochs):
         model.partial_fit(X[:100], named[:100], classes=labels).partial_fit(X[100:], named[100:])
 
 
+DATES = {
+    "days": (["2020-01-01", "2021-05-03"], "M8[D]", lambda d: d),
+    "nanoseconds": (["2020-01-01", "2021-05-03"], "M8[ns]", lambda d: d),
+    "seconds": (["2020-01-01", "2021-05-03"], "M8[s]", lambda d: d),
+    "years": (["2020", "2021"], "M8[Y]", lambda d: d),
+    "days for nanoseconds": (["2020-01-01", "2021-05-03"], "M8[ns]", lambda d: d.astype("M8[D]")),
+    "nanoseconds for days": (["2020-01-01", "2021-05-03"], "M8[D]", lambda d: d.astype("M8[ns]")),
+    "dates of Python": (["2020-01-01", "2021-05-03"], "M8[D]", lambda d: d.item()),
+    "dates for nanoseconds": (
+        ["2020-01-01", "2021-05-03"], "M8[ns]", lambda d: d.astype("M8[D]").item()
+    ),
+    "moments of Python": (["2020-01-01", "2021-05-03"], "M8[us]", lambda d: d.item()),
+    "strings": (["2020-01-01", "2021-05-03"], "M8[D]", str),
+    "durations": ([1, 5], "m8[s]", lambda d: d),
+    "durations of Python": (
+        [1000, 5000], "m8[ns]", lambda d: datetime.timedelta(microseconds=int(d) / 1000)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DATES)
+def test_dates_as_labels_have_class_weights(name, iris, short_epochs):
+    labels, dtype, key = DATES[name]
+    dates = np.array(labels, dtype)
+    X, numbers = iris[0][:30:2], np.arange(15) % 2
+    given = {key(dates[1]): 5.0}
+    model = few_rounds(max_iter=1, class_weight=given).fit(X, dates[numbers])
+    wanted = few_rounds(max_iter=1).fit(X, numbers, sample_weight=1.0 + 4.0 * numbers)
+    assert np.array_equal(model.coef_, wanted.coef_)
+    few_rounds(class_weight=given).partial_fit(X, dates[numbers], classes=dates)
+    with pytest.raises(ValueError, match="class_weight has the label 'never', which is no class"):
+        few_rounds(class_weight={"never": 2.0, key(dates[1]): 1.0}).fit(X, dates[numbers])
+
+
+GOOD = {"X": np.eye(3), "y": np.array([0, 1, 1]), "classes": [0, 1, 2], "sample_weight": np.ones(3)}
+CALLS = {
+    "fit": ("X", "y", "sample_weight"),
+    "partial_fit": ("X", "y", "classes", "sample_weight"),
+    "score": ("X", "y", "sample_weight"),
+    **dict.fromkeys(("predict", "predict_proba", "predict_log_proba", "decision_function"), ("X",)),
+}
+ENTRANCES = [(call, argument) for call, names in CALLS.items() for argument in names]
+
+
+def refused(call, argument, value, error, match):
+    """The model is then as before."""
+    model = few_rounds().partial_fit(GOOD["X"], GOOD["y"], classes=GOOD["classes"])
+    before = pickle.dumps(model)
+    given = {name: GOOD[name] for name in CALLS[call]}
+    with pytest.raises(error, match=match):
+        getattr(model, call)(**{**given, argument: value})
+    assert pickle.dumps(model) == before
+
+
+@pytest.mark.parametrize(("call", "argument"), ENTRANCES)
+@pytest.mark.parametrize("masked", [True, False])
+def test_masks_do_not_vanish(call, argument, masked):
+    """As learners, whether anything is masked or not."""
+    value = np.ma.array(GOOD[argument], mask=masked)
+    match = rf"{argument} is a masked array; .* {argument}.filled"
+    refused(call, argument, value, TypeError, match)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")  # of scikit-learn's check
+@pytest.mark.parametrize(("call", "argument"), ENTRANCES)
+def test_missing_values_of_pandas_do_not_vanish(call, argument):
+    pd = pytest.importorskip("pandas")
+    value = (pd.DataFrame if argument == "X" else pd.Series)(GOOD[argument]).astype("Int64")
+    refused(call, argument, value.mask(value == 1), ValueError, "NaN")
+
+
 # --- partial_fit ----------------------------------------------------------------------------------
 
 
@@ -406,15 +689,17 @@ def test_rows_of_weight_two_count_as_two_in_any_call(iris):
     X, y = iris
     counts = np.random.default_rng(1).integers(0, 4, 40)
     classes = np.unique(y)
-    one, other = (few_rounds().partial_fit(X[::4], y[::4], classes=classes) for _ in range(2))
+    one, other = (
+        few_rounds(batch_size=64).partial_fit(X[::4], y[::4], classes=classes) for _ in range(2)
+    )
     for part in (slice(0, 40), slice(60, 100), slice(100, 140)):
         one.partial_fit(X[part], y[part], sample_weight=counts)
         other.partial_fit(X[part].repeat(counts, axis=0), y[part].repeat(counts))
-        assert np.array_equal(one.coef_, other.coef_)
+        np.testing.assert_allclose(one.coef_, other.coef_, rtol=0, atol=1e-12)
     for i in range(0, 150, 30):  # one row a call
         one.partial_fit(X[i : i + 1], y[i : i + 1], sample_weight=[3.0])
         other.partial_fit(X[[i, i, i]], y[[i, i, i]])
-        assert np.array_equal(one.coef_, other.coef_)
+        np.testing.assert_allclose(one.coef_, other.coef_, rtol=0, atol=1e-12)
     # weights are proportions to the mean of the first call
     one, other = (few_rounds() for _ in range(2))
     for part in (slice(0, 150, 2), slice(1, 150, 2)):
@@ -423,14 +708,31 @@ def test_rows_of_weight_two_count_as_two_in_any_call(iris):
         assert np.array_equal(one.coef_, other.coef_)
 
 
-def test_light_rows_are_drawn_in_proportion():
-    rng = np.random.default_rng(0)
-    weights = np.array([0.1, 0.3, 0.05])
-    drawn = [repetitions(weights, 1.0, 256, rng) for _ in range(4000)]
-    counts = np.array([np.bincount(rows, minlength=3) for rows in drawn])
-    # Bernoulli: 5 standard errors
-    assert (np.abs(counts.mean(axis=0) - weights) < 5 * np.sqrt(weights / 4000)).all()
-    assert repetitions(np.full(3, 1e9), 1.0, 12, rng).tolist() == [0] * 4 + [1] * 4 + [2] * 4
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("unit", [1.0, 0.3])
+def test_weights_in_partial_fit_are_exact(unit, kind, iris):
+    """By rounds of the learner on gradients that are multiplied by the weights."""
+    X, y = iris
+    classes, labels = np.unique(y, return_inverse=True)
+    order = np.random.default_rng(0).permutation(len(y)).reshape(10, 15)
+    w = np.linspace(0.1, 2.3, 15)
+    model = few_rounds(method="osfw", average=False, momentum=0.5, scaling=None)
+    x, d = np.zeros((3, 5)), np.zeros((3, 5))
+    for t, rows in enumerate(order, start=1):
+        model.partial_fit(kind(X[rows]), y[rows], classes, sample_weight=unit * w)
+        A = np.column_stack([X[rows], np.ones(15)])
+        R = ref.softmax(A @ x.T)
+        R[np.arange(15), labels[rows]] -= 1.0
+        d = 0.5 * d + 0.5 * (R * w[:, np.newaxis] / w.mean()).T @ A
+        best = np.abs(d).argmax(axis=1)
+        v = np.zeros((3, 5))
+        v[np.arange(3), best] = -10.0 * np.sign(d[np.arange(3), best])
+        x = x + (v - x) / (t + 1)
+        np.testing.assert_allclose(model.coef_, x[:, :4], rtol=0, atol=1e-12)
+    # enormous weights count for four times the rows, or for a batch
+    one = pickle.loads(pickle.dumps(model)).partial_fit(kind(X), y, sample_weight=np.full(150, 1e9))
+    other = model.partial_fit(kind(X), y, sample_weight=np.full(150, 1e12))
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=0, atol=1e-12)
 
 
 def test_partial_fit_does_not_balance(iris):

@@ -171,15 +171,16 @@ class FusedPast(LazyEngine):
                 self.sources.append(Samples(X, y, *form, kept=True))
             self.sources[-1].append(rows.X, rows.y, weight, logits)
         else:
-            self._source(rows).add_rows(batch, weight, logits)
+            weights = weight * Rows(rows.X, rows.y, batch).weights
+            self._source(rows).add_rows(batch, weights, logits)
         self.samples.append(before + batch.size)
 
     def _source(self, rows: Rows) -> Samples:
         for source in self.sources:
-            if source.holds(rows.X, rows.y):
-                source.attach(rows.X, rows.y)
+            if source.holds(rows.X, rows.labels):
+                source.attach(rows.X, rows.labels)
                 return source
-        self.sources.append(Samples(rows.X, rows.y, len(self.u), self.u.dtype, kept=False))
+        self.sources.append(Samples(rows.X, rows.labels, len(self.u), self.u.dtype, kept=False))
         return self.sources[-1]
 
     def _move(self, index: IndexArray, value: npt.NDArray[np.float64], eta: float) -> None:

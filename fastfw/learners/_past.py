@@ -111,12 +111,14 @@ class Samples:
         """Read rows from this very matrix, which `holds` them, from now on."""
         self.X, self.y, self.loaded = X, y, False
 
-    def add_rows(self, rows: IndexArray, weight: float, logits: FloatArray) -> None:
+    def add_rows(
+        self, rows: IndexArray, given: npt.NDArray[np.float64], logits: FloatArray
+    ) -> None:
         """Add rows of the data matrix; one that is there already gains weight."""
         from fastfw.kernels import history
 
         numbers, first, times = np.unique(rows, return_index=True, return_counts=True)
-        weights = times * weight
+        weights = times * given[first]
         at = np.searchsorted(self.numbers[: self.count], numbers)
         known = np.zeros(len(numbers), np.bool_)
         inside = at < self.count

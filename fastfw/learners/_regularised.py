@@ -44,7 +44,7 @@ def _constant(diameter: float, bound: float) -> float:
 
 
 def _gradient_bound(problem: SoftmaxRegression, rows: Rows) -> float:
-    """√2 max ‖a‖ over the rows, times their number for the sum.
+    """√2 max ‖a‖ over the rows, times their number, or the sum of their weights, for the sum.
 
     The gradient of a sample is (p - e_y) aᵀ and ‖p - e_y‖ <= √2.
     """
@@ -54,7 +54,7 @@ def _gradient_bound(problem: SoftmaxRegression, rows: Rows) -> float:
         longest = math.sqrt(2.0 * float(problem.with_reduction("mean").smoothness(A)))
     else:
         longest = math.sqrt(float(np.einsum("ij,ij->i", A, A, dtype=np.float64).max()))
-    return float(math.sqrt(2.0) * longest * problem.weight(n) * n)
+    return float(math.sqrt(2.0) * longest * problem.weight(n) * rows.weights.sum())
 
 
 class FusedRegularised(LazyEngine):
