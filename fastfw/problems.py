@@ -42,7 +42,8 @@ class Rows(NamedTuple):
     @property
     def labels(self) -> IndexArray:
         """Labels alone."""
-        return self.y[0] if isinstance(self.y, tuple) else self.y
+        found: IndexArray = self.y[0] if isinstance(self.y, tuple) else self.y
+        return found
 
     @property
     def weights(self) -> npt.NDArray[np.float64]:

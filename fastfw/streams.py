@@ -120,10 +120,10 @@ class Dataset:
         self.n_classes = int(self.y.max()) + 1
         self._other: Dataset | None = None
         #: What the loss of each row is multiplied by, of softmax regression alone.
-        self._weights: FloatArray | None = None
+        self._weights: npt.NDArray[np.float64] | None = None
 
     @classmethod
-    def _weighted(cls, X: object, y: object, weights: FloatArray | None) -> Dataset:
+    def _weighted(cls, X: object, y: object, weights: npt.NDArray[np.float64] | None) -> Dataset:
         """Return data whose rows have weights, float64 and positive; a copy is kept."""
         data = cls(X, y)
         data._weights = None if weights is None else sealed(weights.copy())

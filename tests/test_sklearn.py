@@ -454,6 +454,18 @@ def test_integer_weights_are_repetitions_where_batches_are_whole(method, kind, i
     assert np.array_equal(equal.coef_, none.fit(kind(X), y).coef_)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("method", ["orgfw", "ofw", "oaw"])
+def test_pickles_keep_the_weights_of_the_past(method, kind, iris, short_epochs):
+    X, y = (a[:: sized(6, 15)] for a in iris)
+    w = np.linspace(0.1, 3.0, len(y))
+    one = few_rounds(method=method, max_iter=1, batch_size=64).fit(kind(X), y, w)
+    other = pickle.loads(pickle.dumps(one))
+    for model in (one, other):
+        model.partial_fit(kind(X[::-1]), y[::-1], sample_weight=w)
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=0, atol=1e-12)
+
+
 @compiled
 @pytest.mark.parametrize("n", [120, 200, 240, 600])
 def test_balanced_classes_need_no_more_epochs(n):

@@ -189,7 +189,7 @@ class Past:
     def __getstate__(self) -> dict[str, Any]:
         """Keep the rows of data sets alone."""
         batches = (
-            (b.X, b.y) if isinstance(b, Batch | Dataset) else b for b in self.batches
+            _whole(_parts(b)) if isinstance(b, Batch | Dataset) else b for b in self.batches
         )  # fmt: skip
         return {"batches": tuple(batches), "samples": self.samples}
 
@@ -225,8 +225,8 @@ class Past:
                     break
                 ends = stored.pop(f"past.{g}.ends").read()
                 parts = [_part(stored, f"past.{g}.0")]
-                if any(name.startswith(f"past.{g}.1") for name in stored):
-                    parts.append(_part(stored, f"past.{g}.1"))
+                while any(name.startswith(f"past.{g}.{len(parts)}") for name in stored):
+                    parts.append(_part(stored, f"past.{g}.{len(parts)}"))
                 batches += _split(parts, ends)
         if stored:
             raise ValueError(f"its past has an unknown array {min(stored)!r}")
@@ -236,11 +236,14 @@ class Past:
 
 
 def _parts(batch: Any) -> tuple[Any, ...]:
-    """Return the arrays of a batch, one or two."""
+    """Return the arrays of a batch: one, or features and labels, or weights too."""
     if isinstance(batch, np.ndarray) or is_sparse(batch):
         parts: tuple[Any, ...] = (batch,)
     else:
         parts = batch_parts(batch)
+        data, rows = (batch.data, batch.rows) if isinstance(batch, Batch) else (batch, slice(None))
+        if isinstance(data, Dataset) and data._weights is not None:
+            parts = (*parts, data._weights[rows])
     return tuple(part if is_sparse(part) else np.asarray(part) for part in parts)
 
 
@@ -282,11 +285,22 @@ def _part(stored: dict[str, Any], name: str) -> Any:
 
 
 def _split(parts: list[Any], ends: npt.NDArray[Any]) -> Iterator[Any]:
-    """Yield the batches that end at these rows: pairs, or what they are if they have one part."""
+    """Yield the batches that end at these rows."""
     edges = [0, *ends.tolist()]
     steps = np.diff(edges)
     if not len(ends) or (steps < 0).any() or any(part.shape[0] != edges[-1] for part in parts):
         raise ValueError("its past is out of range")
+    if len(parts) > 2:
+        weights = parts[2]
+        sound = weights.shape == (edges[-1],) and weights.dtype == np.float64
+        if len(parts) > 3 or not sound or not ((weights > 0.0) & np.isfinite(weights)).all():
+            raise ValueError("its past is out of range")
     for first, end in pairwise(edges):
-        batch = tuple(part[first:end] for part in parts)
-        yield batch if len(batch) > 1 else batch[0]
+        yield _whole(tuple(part[first:end] for part in parts))
+
+
+def _whole(parts: tuple[Any, ...]) -> Any:
+    """Return the batch that has these parts."""
+    if len(parts) == 1:
+        return parts[0]
+    return parts if len(parts) == 2 else Dataset._weighted(*parts)
