@@ -993,3 +993,16 @@ except ImportError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert 'pip install "fastfw[sklearn]"' in done.stdout
+
+
+@pytest.mark.parametrize("way", ["fit", "partial_fit"])
+def test_skops_takes_fitted_classifiers(way):
+    """Also where `pickle` is not trusted; they go on learning."""
+    skops = pytest.importorskip("skops.io", reason="skops is not installed")
+    X, y = np.random.default_rng(0).normal(size=(60, 5)), np.arange(60) % 3
+    model = ProjectionFreeClassifier(radius=2.0)
+    model.fit(X, y) if way == "fit" else model.partial_fit(X, y, classes=range(3))
+    data = skops.dumps(model)
+    twin = skops.loads(data, trusted=skops.get_untrusted_types(data=data))
+    assert np.array_equal(twin.predict_proba(X), model.predict_proba(X))
+    assert np.array_equal(twin.partial_fit(X, y).coef_, model.partial_fit(X, y).coef_)
