@@ -41,6 +41,7 @@ __all__ = [
     "positive_float",
     "positive_int",
     "real_array",
+    "refuse_masks",
     "renamed",
     "require",
     "sealed",
@@ -209,12 +210,23 @@ def batch_parts(batch: object) -> tuple[Any, Any]:
 # --- arrays and objects ---------------------------------------------------------------------------
 
 
+def refuse_masks(value: object, name: str) -> None:
+    """Refuse a masked array, and a sequence of some, whose masks NumPy would drop silently."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array; fill it in first, with {name}.filled(...)")
+    if isinstance(value, list | tuple):
+        for i, part in enumerate(value):
+            if isinstance(part, np.ma.MaskedArray):
+                raise TypeError(
+                    f"{name}[{i}] is a masked array; fill it in first, with {name}[{i}].filled(...)"
+                )
+
+
 def as_array(value: object, name: str) -> npt.NDArray[Any]:
     """Return anything array-like as a plain ndarray; masks must not vanish silently."""
     if type(value) is np.ndarray:
         return value
-    if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"{name} is a masked array; fill it in first, with {name}.filled(...)")
+    refuse_masks(value, name)
     try:
         return np.asarray(value)
     except (TypeError, ValueError) as error:

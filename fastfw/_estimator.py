@@ -21,6 +21,7 @@ from fastfw._checks import (
     non_negative_float,
     positive_float,
     positive_int,
+    refuse_masks,
     shown,
 )
 from fastfw._csr import is_sparse
@@ -39,7 +40,6 @@ __all__ = [
     "grown",
     "listed",
     "nonzero",
-    "refuse_masks",
     "row_weights",
     "scaled",
     "used",
@@ -226,12 +226,6 @@ def _as_listed(label: Any, classes: npt.NDArray[Any]) -> Any:
             found = classes[classes == np.array(label, f"{kind}8")]
             return found[0] if found.size else label
     return label
-
-
-def refuse_masks(given: Any, name: str) -> None:
-    """Refuse masked arrays, as learners do; scikit-learn drops masks silently."""
-    if isinstance(given, np.ma.MaskedArray):
-        as_array(given, name)
 
 
 # --- columns --------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, float_dtype
+from fastfw._checks import FloatArray, float_dtype, refuse_masks
 from fastfw._csr import csr_features, is_sparse
 from fastfw._fitting import Look, Sample, choose_radius, fit, latest
 from fastfw.problems import SoftmaxRegression
@@ -429,7 +429,7 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     def score(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
         """Return the share of rows whose label is predicted as in `y`, weighted if asked."""
         for name, given in (("y", y), ("sample_weight", sample_weight)):
-            _estimator.refuse_masks(given, name)
+            refuse_masks(given, name)
         return float(super().score(X, y, sample_weight))
 
     def sparsify(self) -> ProjectionFreeClassifier:
@@ -504,7 +504,7 @@ _DTYPES = [np.float64, np.float32]
 def _validate(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
     """Check data as the learners do, then as scikit-learn, which compares names and widths."""
     for name, given in (("X", X), ("y", y)):
-        _estimator.refuse_masks(given, name)
+        refuse_masks(given, name)
     if is_sparse(X):
         X = csr_features(X)
     options["accept_sparse"] = "csr"

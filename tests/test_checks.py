@@ -205,6 +205,7 @@ def test_values_beyond_the_wanted_dtype_are_named():
         (np.zeros((2, 3), dtype="M8[s]"), TypeError, r"real numbers"),
         (np.zeros((2, 3), dtype=[("a", "f8")]), TypeError, r"real numbers"),
         (np.ma.masked_array(np.zeros((2, 3)), mask=True), TypeError, r"masked.*X\.filled"),
+        ([np.zeros(3), np.ma.masked_array(np.zeros(3), mask=True)], TypeError, r"X\[1\] is a mask"),
         ("text", TypeError, r"dtype is <U4"),
         (None, TypeError, r"dtype is object"),
         ([[1.0], [1.0, 2.0]], ValueError, r"X cannot be read"),

@@ -630,6 +630,13 @@ def test_masks_do_not_vanish(call, argument, masked):
     refused(call, argument, value, TypeError, match)
 
 
+@pytest.mark.parametrize(("call", "argument"), ENTRANCES)
+def test_masks_in_lists_do_not_vanish(call, argument):
+    rows = np.ma.array(GOOD[argument])
+    value = [*GOOD[argument][:2], rows[2] if rows.ndim > 1 else np.ma.masked]
+    refused(call, argument, value, TypeError, rf"{argument}\[2\] is a masked array; .*filled")
+
+
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast")  # of scikit-learn's check
 @pytest.mark.parametrize(("call", "argument"), ENTRANCES)
 def test_missing_values_of_pandas_do_not_vanish(call, argument):
