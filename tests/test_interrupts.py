@@ -75,6 +75,7 @@ def by_interrupt(call, seconds):
         time.sleep(seconds)
         os.kill(os.getpid(), signal.SIGINT)
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent may have it ignored
     sender = threading.Thread(target=send)
     try:
         sender.start()
