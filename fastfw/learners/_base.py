@@ -169,13 +169,20 @@ class OnlineLearner(Learner):
         guard = self._guard
         if self._fused:
             with guard.state:
-                if guard.is_free():
+                if not guard.inside and not guard.turn.locked():  # as `alone`, but quicker
                     guard.inside = True
                     try:
                         return self._observe(batch)
                     finally:
                         guard.inside = False
-        return guard.alone(self._observe, batch)
+        return guard.alone(self._observe_in_turn, batch)
+
+    def _observe_in_turn(self, batch: Any) -> Round:
+        """Play a round by who has the turn; others look before and after it."""
+        if not self._fused:
+            return self._observe(batch)
+        with self._guard.state:
+            return self._observe(batch)
 
     def _observe(self, batch: Any) -> Round:
         t = self._t
@@ -320,21 +327,20 @@ class OnlineLearner(Learner):
     def _advance(
         self, rows: Rows, starts: npt.NDArray[np.intp], batch: Any, dtype: np.dtype[Any]
     ) -> npt.NDArray[np.float64]:
-        """Play the rounds of rows[starts[i]:starts[i+1]] in compiled code."""
+        """Play the rounds of rows[starts[i]:starts[i+1]] in compiled code, holding the state."""
         engine = self._open(dtype) if self._engine is None else self._engine
         if isinstance(engine, FusedMomentum):
             engine = engine.suited(rows)
         t, losses = self._t, np.zeros(starts.size)
-        with self._guard.state:
-            try:
-                done = engine.rounds(t, rows, starts, losses)
-                if done:
-                    self._commit(engine, dtype, done)
-            except BaseException:
-                # Handlers of signals are called, and raise, when compiled code has ended.
-                if losses[-1] and self._t == t:
-                    self._commit(engine, dtype, int(losses[-1]))
-                raise
+        try:
+            done = engine.rounds(t, rows, starts, losses)
+            if done:
+                self._commit(engine, dtype, done)
+        except BaseException:
+            # Handlers of signals are called, and raise, when compiled code has ended.
+            if losses[-1] and self._t == t:
+                self._commit(engine, dtype, int(losses[-1]))
+            raise
         if done < losses.size - 1:
             self._problem.rows(batch, dtype)  # names NaN or infinity in the features
             wider = ", or use dtype=float64" if dtype == np.float32 else ""

@@ -40,10 +40,6 @@ class Guard:
     def __reduce__(self) -> tuple[Any, ...]:
         return Guard, ()
 
-    def is_free(self) -> bool:
-        """Whether who holds `state` may play a round without `alone`, in a third of the time."""
-        return not (self.inside or self.turn.locked())
-
     def alone(self, play: Callable[..., T], *given: Any) -> T:
         """Return ``play(*given)``, which plays rounds, once nobody else does.
 

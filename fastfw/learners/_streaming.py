@@ -94,7 +94,7 @@ def _each(
         def play(batch: Any = batch) -> npt.NDArray[np.float64]:
             t = learner._t
             try:
-                return np.array([learner._observe(batch).loss])
+                return np.array([learner._observe_in_turn(batch).loss])
             except (TypeError, ValueError) as error:
                 if f"in round {t} " in f"{error} ":
                     raise
@@ -129,7 +129,8 @@ def _indexed(
             starts = np.arange(0, part.size + 1, B, dtype=np.intp)
 
             def play(rows: Rows = rows, starts: Any = starts) -> Any:
-                return learner._advance(rows, starts, data, dtype)
+                with learner._guard.state:
+                    return learner._advance(rows, starts, data, dtype)
 
             yield play, [B] * len(part)
             first = stop
