@@ -7,7 +7,10 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray
 
-__all__ = ["padded", "padded_zeros", "remainder_of", "scaled", "unpadded"]
+__all__ = ["SMALLEST_SCALE", "padded", "padded_zeros", "remainder_of", "scaled", "unpadded"]
+
+#: Kernels leave no smaller scale of an iterate behind.
+SMALLEST_SCALE = 2.0**-20
 
 # Addresses this far apart fall into the same set of a first-level cache.
 _ALIAS = 4096

@@ -402,7 +402,11 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         """Return the scores X Wᵀ + b, shape (n, C); for two classes (n,), those of the second."""
         check_is_fitted(self)
         X = _validate(self, X, reset=False, dtype=_DTYPES)
-        scores: FloatArray = np.asarray(X @ self.coef_.T + self.intercept_)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores: FloatArray = np.asarray(X @ self.coef_.T + self.intercept_)
+        if not np.isfinite(scores).all():
+            row = int(np.flatnonzero(~np.isfinite(scores).all(axis=1))[0])
+            raise ValueError(f"X[{row}] is so large that its scores overflow; rescale the features")
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> npt.NDArray[Any]:

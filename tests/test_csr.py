@@ -236,6 +236,8 @@ ENTRANCES = {
     "function": observe(OWN),
     "run": lambda X, y: fw.OFW(SOFTMAX, BALL).run([(X, y)]),
     "fit": lambda X, y: fw.SVRF(SOFTMAX, BALL).fit(X, y, iterations=2),
+    "fit a function": lambda X, y: fw.SVRF(OWN, BALL).fit(X, y, iterations=2),
+    "fit a path": lambda X, y: fw.SpiderFW(OWN, BALL).fit(X, y, iterations=2),
     "sub-batches": lambda X, y: fw.MORGFW(OWN, BALL, **PARTS).observe((X, y)),
     "dataset": Dataset,
     "stream": lambda X, y: fw.iid_stream(X, y, batch_size=2, rounds=2),

@@ -434,6 +434,7 @@ STATES = {
     "value not of the ball": tampered("value", put(0, 1e9)),
     "value nan": tampered("value", put(0, np.nan)),
     "scale zero": tampered("scalars", put(0, 0.0)),
+    "scale too small": tampered("scalars", put(0, 1e-320)),
     "scale nan": tampered("scalars", put(0, np.nan)),
     "scale above one": tampered("scalars", put(0, 2.0)),
     "weight nan": tampered("scalars", put(1, np.nan)),

@@ -1013,3 +1013,12 @@ def test_skops_takes_fitted_classifiers(way):
     twin = skops.loads(data, trusted=skops.get_untrusted_types(data=data))
     assert np.array_equal(twin.predict_proba(X), model.predict_proba(X))
     assert np.array_equal(twin.partial_fit(X, y).coef_, model.partial_fit(X, y).coef_)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_scores_that_overflow_are_refused(classes):
+    X, y = np.linspace(-1, 1, 40)[:, np.newaxis], np.arange(40) * classes // 40
+    model = ProjectionFreeClassifier(radius=1e3, max_iter=2, tol=1e9).fit(X, y)
+    for call in (model.predict, model.predict_proba, model.predict_log_proba):
+        with pytest.raises(ValueError, match=r"X\[1\] is so large that its scores overflow"):
+            call([[1.0], [1e308]])

@@ -162,7 +162,8 @@ class OnlineLearner(Learner):
         FloatingPointError
             If the loss or the gradient is not finite; the message names the round.
             In every case the learner is exactly as before. After what handlers of signals raise,
-            such as Ctrl-C's, it is as before or one whole round later; `t` tells.
+            such as Ctrl-C's, it is as before or one whole round later; `t` tells. What is thrown
+            into a thread by other means may leave `OFW`, `OAW` and meta methods in between.
         RuntimeError
             If it is called by what the learner itself calls in the middle of a round.
         """
@@ -331,17 +332,20 @@ class OnlineLearner(Learner):
         engine = self._open(dtype) if self._engine is None else self._engine
         if isinstance(engine, FusedMomentum):
             engine = engine.suited(rows)
-        t, losses = self._t, np.zeros(starts.size)
+        t, n, losses = self._t, starts.size - 1, np.zeros(starts.size)
         try:
             done = engine.rounds(t, rows, starts, losses)
             if done:
                 self._commit(engine, dtype, done)
         except BaseException:
-            # Handlers of signals are called, and raise, when compiled code has ended.
-            if losses[-1] and self._t == t:
-                self._commit(engine, dtype, int(losses[-1]))
+            # Handlers of signals are called, and raise, when compiled code has ended. Another one
+            # may interrupt the next call, so there is none. A run that did some of the rounds goes
+            # back to where it began.
+            if losses[-1] == n and self._t == t:
+                self._engine, self._dtype, self._played, self._fused = engine, dtype, None, True
+                self._t = t + n
             raise
-        if done < losses.size - 1:
+        if done < n:
             self._problem.rows(batch, dtype)  # names NaN or infinity in the features
             wider = ", or use dtype=float64" if dtype == np.float32 else ""
             advice = f"; rescale the features{wider}"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray
 from fastfw._csr import is_sparse
-from fastfw._layout import padded, padded_zeros, remainder_of, scaled, unpadded
+from fastfw._layout import SMALLEST_SCALE, padded, padded_zeros, remainder_of, scaled, unpadded
 from fastfw.learners._threaded import shared_rounds
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.sets import RowL1Ball
@@ -227,7 +227,7 @@ class FusedMomentum:
         if not (
             ((arrays["index"] >= 0) & (arrays["index"] < self._d)).all()
             and parity in (0.0, 1.0)
-            and 0.0 < scale <= 1.0
+            and SMALLEST_SCALE <= scale <= 1.0
             and 0.0 <= last <= 1.0
             and 0.0 < shrunk <= 1.0
             and np.isfinite((weight, largest)).all()

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray
-from fastfw._layout import padded, padded_zeros, remainder_of, scaled, unpadded
+from fastfw._layout import SMALLEST_SCALE, padded, padded_zeros, remainder_of, scaled, unpadded
 from fastfw.learners._engines import Engine, FusedMomentum, in_rounds, on_row_l1_ball
 from fastfw.learners._function import FusedFunction, on_function
 from fastfw.network import OneHiddenLayer
@@ -132,7 +132,7 @@ class FusedNetwork:
         if not (
             ((arrays["index"] >= 0) & (arrays["index"] < self._d)).all()
             and parity in (0.0, 1.0)
-            and 0.0 < scale <= 1.0
+            and SMALLEST_SCALE <= scale <= 1.0
             and 0.0 <= last <= 1.0
             and np.isfinite(weight)
             and np.isin(np.abs(arrays["value"]), (0.0, self._radius)).all()

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, float_dtype, sealed
-from fastfw._csr import is_sparse
+from fastfw._csr import is_sparse, sound_csr
 from fastfw.base_learners import seed_bits
 from fastfw.custom import what_is_not_finite
 from fastfw.learners._learner import MOST, Learner, State, count
@@ -329,7 +329,7 @@ class OfflineLearner(Learner):
             return data, lambda rows: Batch._trusted(data, rows), len(data), data.dtype
         if isinstance(X, Dataset):
             X, y = X.X, X.y
-        X, y = X.tocsr() if is_sparse(X) else np.asarray(X), np.asarray(y)
+        X, y = sound_csr(X, "X") if is_sparse(X) else np.asarray(X), np.asarray(y)
         n, labels = (array.shape[0] if array.ndim else 0 for array in (X, y))
         if n == 0 or n != labels:
             raise ValueError(f"X and y must be equally long, but they have {n} and {labels} rows")
