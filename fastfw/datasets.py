@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastfw import _fetch, _images, _npz, _pickled, _svmlight
+from fastfw import _fetch, _images, _npz, _svmlight
 from fastfw._checks import FloatArray, IndexArray, fewer_classes_than_rows, float_dtype
 
 __all__ = ["NAMES", "Split", "image_scaling", "load"]
@@ -243,11 +243,9 @@ def _load_idx(name: str, root: str | os.PathLike[str] | None, dtype: np.dtype[An
 
 def _load_cifar10(name: str, root: str | os.PathLike[str] | None, dtype: np.dtype[Any]) -> Split:
     """Read the six files of CIFAR-10's binary version, or those of its Python version."""
-    read: Callable[[list[Path], np.dtype[Any]], tuple[FloatArray, IndexArray]]
-    folder = "cifar-10-batches-bin"
-    read = _images.read_cifar
+    read = _images.read_records
     try:
-        paths = _find_cifar(name, root, folder, _CIFAR_BINARY)
+        paths = _find_cifar(name, root, "cifar-10-batches-bin", _CIFAR_BINARY)
     except FileNotFoundError as error:
         try:
             paths = _find_cifar(name, root, "cifar-10-batches-py", _CIFAR_PICKLED)
@@ -258,12 +256,12 @@ def _load_cifar10(name: str, root: str | os.PathLike[str] | None, dtype: np.dtyp
                 f"{error}; the Python version's files ({_CIFAR_PICKLED[0]}, ...) in "
                 "cifar-10-batches-py do as well"
             ) from None
-        read = _pickled.read_cifar_pickles
+        read = _images.read_pickle
         for place in {path.parent for path in paths}:
             if (place / "batches.meta").is_file():  # the classes' names, which nobody needs
-                _pickled.refuse_calls(place / "batches.meta")
-    X, y = read(paths[:-1], dtype)
-    return Split(X, y, *read(paths[-1:], dtype))
+                _images.refuse_calls(place / "batches.meta")
+    X, y = _images.read_cifar(paths[:-1], read, dtype)
+    return Split(X, y, *_images.read_cifar(paths[-1:], read, dtype))
 
 
 def _find_cifar(

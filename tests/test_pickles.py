@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fastfw import datasets
-from fastfw._pickled import read_cifar_pickles
+from fastfw._images import read_cifar, read_pickle
 
 #: Instructions for NumPy's array without content.
 EMPTY_ARRAY = b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R"
@@ -75,10 +75,13 @@ def test_pickles_as_python_2_and_numpy_1_wrote_them_are_read(tmp_path):
         + data
         + b"tbU\x06labelsq\x08]q\x09K\x07au."
     )
-    (tmp_path / "data_batch_1").write_bytes(content)
-    split = datasets.load("cifar10", root=tmp_path)
-    assert split.y[0] == 7
-    np.testing.assert_array_equal(split.X[0], np.tile(np.arange(256), 12) / 255)
+    # the oldest kind has text between quotes
+    quoted = b"S" + repr(data)[1:].encode() + b"\n"
+    for variant in (content, content.replace(b"T\x00\x0c\x00\x00" + data, quoted)):
+        (tmp_path / "data_batch_1").write_bytes(variant)
+        split = datasets.load("cifar10", root=tmp_path)
+        assert split.y[0] == 7
+        np.testing.assert_array_equal(split.X[0], np.tile(np.arange(256), 12) / 255)
 
 
 def test_the_binary_version_is_preferred_and_missing_batches_are_named(tmp_path):
@@ -306,8 +309,13 @@ def nested(depth, pair):
         (b"\x80\x02\x8b" + struct.pack("<i", 2_000_000_000), "promised"),
         (b"\x80\x04\x95" + struct.pack("<Q", 2**60), "frame"),
         # a place in the memo, for which Python's unpickler makes room for all before it: 64 GB
-        (b"\x80\x02Nr" + struct.pack("<I", 2**32 - 1) + b".", "dictionary is wanted"),
-        (b"\x80\x02Np" + b"9" * 18 + b"\n.", "dictionary is wanted"),
+        (b"\x80\x02Nr" + struct.pack("<I", 2**32 - 1) + b".", "place 4294967295 in"),
+        (b"\x80\x02Np" + b"9" * 18 + b"\n.", f"place {'9' * 18} in the memo"),
+        # where a frame ends within an instruction, Python's unpickler reads on elsewhere
+        (b"\x80\x04\x95" + struct.pack("<Q", 3) + b"X\x04\x00\x00\x00abcd.", "end of a frame"),
+        (b"\x80\x04\x95" + struct.pack("<Q", 9) + b"\x95" + bytes(8) + b"N.", "frame"),
+        # a text that grows by itself
+        (b"\x80\x05\x96" + struct.pack("<Q", 1) + b"a(K\x01e.", "adds to a list"),
         # one text encoded again and again
         (b"\x80\x02(X\x10\x27\x00\x00" + b"a" * 10_000 + b"q\x00X\x06\x00\x00\x00latin1q\x01"
          + b"c_codecs\nencode\nq\x02" + b"h\x02h\x00h\x01\x86R" * 30_000 + b"t.", "more bytes"),
@@ -435,7 +443,7 @@ def test_damaged_batches_are_refused_or_say_what_python_reads(tmp_path, monkeypa
         patched.setattr(pickle, "loads", imported)
         tracemalloc.start()
         try:
-            found = read_cifar_pickles([path], np.dtype(np.uint8))
+            found = read_cifar([path], read_pickle, np.dtype(np.uint8))
         except ValueError as error:
             assert str(error).startswith(f"{path}: ")  # noqa: PT017
             assert str(error).isprintable()  # noqa: PT017
