@@ -143,7 +143,7 @@ ORGFW_STEP, ORGFW_MOMENTUM = (1.0, 1.0), (1.0, 2 / 3)
 NETWORK_STEP, NETWORK_MOMENTUM = (2.0, 1.0), (0.25, 0.5)
 HIDDEN = 10
 OFW_STEP = {False: (0.5, 2 / 3), True: (1.0, 1 / 2)}
-REGULARIZED = {"rounds": 400, "eta": 1e4}
+REGULARIZED = {"rounds": 400, "scale": 1e4}
 META = {"morgfw": {"momentum": (2.0, 1 / 2), "scale": 100.0, "K": HORIZON}}
 META["metafw"] = {"momentum": (4.0, 1 / 2), "scale": 20.0, "K": HORIZON * 10}
 
@@ -170,7 +170,7 @@ def _regularized(case: Case, problem: Any, ball: Any) -> Any:
 
 
 def _numpy_regularized(case: Case, learner: Any) -> Any:
-    eta = REGULARIZED["eta"] / REGULARIZED["rounds"] ** 0.75
+    eta = REGULARIZED["scale"] / REGULARIZED["rounds"] ** 0.75
     step = reference.power_schedule(1.0, 1.0)
     return numpy_side.RegularizedOFW(case.data, case.shape.radius, step, eta)
 
