@@ -38,7 +38,7 @@ class defer_signals:
                 self._handlers.append((number, _get(number)))
                 _set(number, self._note)
         except BaseException:
-            self._restore()
+            self.__exit__(None, None, None)
             raise
 
     def _note(self, number: int, frame: FrameType | None) -> None:

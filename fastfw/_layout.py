@@ -7,10 +7,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray
 
-__all__ = ["SMALLEST_SCALE", "padded", "padded_zeros", "remainder_of", "scaled", "unpadded"]
-
-#: Kernels leave no smaller scale of an iterate behind.
-SMALLEST_SCALE = 2.0**-20
+__all__ = ["is_scale", "padded", "padded_zeros", "remainder_of", "scaled", "unpadded"]
 
 # Addresses this far apart fall into the same set of a first-level cache.
 _ALIAS = 4096
@@ -60,3 +57,10 @@ def scaled(u: FloatArray, low: FloatArray, s: float, dtype: npt.DTypeLike) -> Fl
     out = np.empty(u.shape, dtype)
     l1.point(u, low, s, out)
     return out
+
+
+def is_scale(s: float, largest: float = 1.0) -> bool:
+    """Whether kernels may have left such a scale of an iterate behind."""
+    from fastfw.kernels.l1 import SMALLEST_NARROW
+
+    return SMALLEST_NARROW <= s <= largest

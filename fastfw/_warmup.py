@@ -8,16 +8,15 @@ import multiprocessing
 import os
 import signal
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from fastfw._info import cache_state, cores, kernels
+from fastfw._interrupts import defer_signals
 
 __all__ = ["one_at_a_time", "steps", "warm_up"]
 
@@ -276,20 +275,12 @@ def _interrupts_later() -> Iterator[None]:
     handler: that one is called afterwards.
     """
     resource_tracker.ensure_running()  # which would let interrupts through
-    caught: list[tuple[int, FrameType | None]] = []
-    handler = signal.getsignal(signal.SIGINT)
-    ours = handler is not None and threading.current_thread() is threading.main_thread()
-    if ours:
-        signal.signal(signal.SIGINT, lambda number, frame: caught.append((number, frame)))
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        if ours:
-            signal.signal(signal.SIGINT, handler)
-            if caught and callable(handler):
-                handler(*caught[0])
+    with defer_signals():
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _start(folder: Path) -> tuple[Connection, Any]:

@@ -157,11 +157,17 @@ def _seal(path: Path, data: memoryview) -> bytes:
     return digest.digest()
 
 
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file without waiting for who writes to a pipe in its place."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 def read(path: Path) -> memoryview | None:
     """Return what `write` has written there; None if it is missing, damaged or not our own."""
     try:
-        with path.open("rb") as file:
-            if not _is_private(os.fstat(file.fileno())):
+        with open(path, "rb", opener=_open_at_once) as file:
+            status = os.fstat(file.fileno())
+            if not (stat.S_ISREG(status.st_mode) and _is_private(status)):
                 return None
             content = memoryview(file.read())
     except OSError:

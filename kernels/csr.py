@@ -14,7 +14,7 @@ from . import bounds
 from ._bits import magnitude_bits
 from ._jit import REASSOCIATE, kernel
 from ._rows import row_products, row_updates
-from .l1 import LARGEST_LAZY_STEP, SMALLEST_NARROW, SMALLEST_SCALE
+from .l1 import LARGEST_LAZY_STEP, SMALLEST_NARROW, SMALLEST_SCALE, store
 from .logistic import DENSE_PREVIOUS, LONGEST_BLOCK, NO_PREVIOUS, ONE_VERTEX_BACK
 from .loops import LAST_STEP, SCALE, WEIGHT
 from .softmax import label_of, log_loss, residual, softmax, weight_of
@@ -272,10 +272,10 @@ def _fold(u, low, total, s, weight, support):
             if narrow:
                 exact += np.float64(low[j, c])
             total[j, c] += weight * exact
-            exact *= s
-            u[j, c] = exact
             if narrow:
-                low[j, c] = exact - np.float64(u[j, c])
+                store(u, low, j, c, s * exact)
+            else:
+                u[j, c] *= s
 
 
 @kernel()
@@ -303,9 +303,7 @@ def step(u, low, total, previous, s, weight, index, value, eta, support, known):
             support[support[0]] = j
         move = eta * value[c] / s
         if narrow:
-            exact = np.float64(u[j, c]) + np.float64(low[j, c]) + move
-            u[j, c] = exact
-            low[j, c] = exact - np.float64(u[j, c])
+            store(u, low, j, c, np.float64(u[j, c]) + np.float64(low[j, c]) + move)
         else:
             u[j, c] += move
         total[j, c] -= weight * move

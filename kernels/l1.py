@@ -87,6 +87,13 @@ def break_ties(G, radius, key, index, value):
 
 
 @kernel()
+def store(u, low, i, j, exact):
+    """Write a number to u + low: what rounding takes from it goes to `low`."""
+    u[i, j] = exact
+    low[i, j] = exact - np.float64(u[i, j])
+
+
+@kernel()
 def fold(u, low, total, s, weight):
     """Take s into u and `weight` into the running sum: afterwards s = 1, weight = 0."""
     if low.shape[1] == 0:
@@ -99,9 +106,7 @@ def fold(u, low, total, s, weight):
         for j in range(u.shape[1]):
             exact = np.float64(u[c, j]) + np.float64(low[c, j])
             total[c, j] += weight * exact
-            exact *= s
-            u[c, j] = exact
-            low[c, j] = exact - np.float64(u[c, j])
+            store(u, low, c, j, s * exact)
 
 
 @kernel()
@@ -116,9 +121,7 @@ def _shrink(u, low, previous, keep):
     for c in range(u.shape[0]):
         for j in range(u.shape[1]):
             previous[c, j] = u[c, j]
-            exact = keep * (np.float64(u[c, j]) + np.float64(low[c, j]))
-            u[c, j] = exact
-            low[c, j] = exact - np.float64(u[c, j])
+            store(u, low, c, j, keep * (np.float64(u[c, j]) + np.float64(low[c, j])))
 
 
 @kernel()
@@ -154,9 +157,7 @@ def step(u, low, total, previous, s, weight, index, value, eta):
         j = index[c]
         move = eta * value[c] / s
         if narrow:
-            exact = np.float64(u[c, j]) + np.float64(low[c, j]) + move
-            u[c, j] = exact
-            low[c, j] = exact - np.float64(u[c, j])
+            store(u, low, c, j, np.float64(u[c, j]) + np.float64(low[c, j]) + move)
         else:
             u[c, j] += move
         total[c, j] -= weight * move

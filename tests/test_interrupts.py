@@ -28,14 +28,13 @@ from sizes import JIT
 N, D, C, B = 400, 60, 4, 300
 T = 12
 ONLINE = {"step": fw.power_schedule(1, 1)}
-PAST = {**ONLINE}
 META = {"rounds": T, "inner_steps": 20, "base": fw.FTPL(scale=8.0)}
 LEARNERS = {
     "ORGFW": (fw.ORGFW, ONLINE),
     "OSFW": (fw.OSFW, ONLINE),
     "RegularizedOFW": (fw.RegularizedOFW, ONLINE),
-    "OFW": (fw.OFW, PAST),
-    "OAW": (fw.OAW, PAST),
+    "OFW": (fw.OFW, ONLINE),
+    "OAW": (fw.OAW, ONLINE),
     "MORGFW": (fw.MORGFW, {**META, "sub_batch_size": 3}),
     "MORGFW, doubling": (fw.MORGFW, {"inner_steps": 20, "sub_batch_size": 3}),
     "MORGFW, whole batches": (fw.MORGFW, META),
@@ -108,7 +107,8 @@ def in_a_thread(call, seconds):
 
 
 WAYS = [by_alarm, by_interrupt]
-#: Also of learners whose rounds are each one call of compiled code.
+#: Those whose rounds are each one call of compiled code, which nothing at all interrupts.
+AT_ONE_STROKE = ("ORGFW", "OSFW", "RegularizedOFW")
 ALL_WAYS = [*WAYS, in_a_thread]
 
 
@@ -158,7 +158,7 @@ def interrupt(name, count, folder, seed=0):
     a_run = time.perf_counter() - begun
     seen = {"before": 0, "after": 0}
     learner = make(name)
-    ways = ALL_WAYS if LEARNERS[name][1] is ONLINE else WAYS
+    ways = ALL_WAYS if name in AT_ONE_STROKE else WAYS
     cases = itertools.cycle(itertools.product(ways, (False, True)))
     for way, whole in itertools.islice(cases, count):
         if whole or learner.t > T:

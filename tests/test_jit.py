@@ -306,6 +306,12 @@ def occupy(path):
     path.mkdir()
 
 
+def pipe(path):
+    """Whoever opens it waits for somebody to write."""
+    path.unlink()
+    os.mkfifo(path)
+
+
 def lend(path):
     path.chmod(0o666)
 
@@ -320,6 +326,7 @@ def lend(path):
         swap,
         forge,
         occupy,
+        pytest.param(pipe, marks=posix),
         pytest.param(lend, marks=posix),
     ],
 )

@@ -298,6 +298,36 @@ def test_rounds_are_whole_whatever_handlers_raise(method, engine, twice, monkeyp
     assert same(learner.average, twin.average)
 
 
+def lines_run(play):
+    """How many lines of Python the package runs for a call."""
+    count = 0
+
+    def trace(frame, event, argument):
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    def enter(frame, event, argument):
+        return trace if "fastfw" in frame.f_globals.get("__name__", "") else None
+
+    sys.settrace(enter)
+    try:
+        play()
+    finally:
+        sys.settrace(None)
+    return count
+
+
+@engines
+def test_checkpoints_cost_no_more_the_more_there_are(engine):
+    def run(rounds, stream=make_stream):
+        learner, source = make(METHODS["ORGFW"], engine), stream(rounds=rounds)
+        return lines_run(lambda: learner.run(source, checkpoints=range(1, rounds + 2)))
+
+    run(2)  # imports, and compiles
+    assert run(160) <= 2.2 * run(80)
+
+
 @methods
 @engines
 def test_empty_streams(method, engine):

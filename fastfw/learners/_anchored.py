@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray
-from fastfw._layout import SMALLEST_SCALE, padded, padded_zeros, remainder_of, scaled, unpadded
+from fastfw._layout import is_scale, padded, padded_zeros, remainder_of, scaled, unpadded
 from fastfw.learners._engines import on_row_l1_ball
 from fastfw.learners._momentum import balls
 from fastfw.problems import Rows
@@ -74,11 +74,7 @@ class FusedAnchored:
     def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Take over a state that `arrays` gave, unless it would lead kernels astray."""
         scale, weight, parity = arrays["scalars"]
-        if (
-            parity not in (0.0, 1.0)
-            or not SMALLEST_SCALE <= scale <= 1.0
-            or not np.isfinite(weight)
-        ):
+        if parity not in (0.0, 1.0) or not is_scale(scale) or not np.isfinite(weight):
             raise ValueError("its state is out of range")
         self.scalars[...] = arrays["scalars"]  # says which estimate is the current one
         for name, own in self.arrays().items():

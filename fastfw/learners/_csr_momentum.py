@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray
+from fastfw._checks import FloatArray, IndexArray
 from fastfw._csr import csr_parts
 from fastfw._layout import padded, remainder_of, scaled
 from fastfw.learners._engines import FusedMomentum, in_rounds
@@ -68,13 +68,7 @@ class CsrMomentum(FusedMomentum):
         self._support[0] = features.size
         self._support[1 : 1 + features.size] = features
 
-    def rounds(
-        self,
-        t: int,
-        rows: Rows,
-        starts: npt.NDArray[np.intp],
-        losses: npt.NDArray[np.float64],
-    ) -> int:
+    def rounds(self, t: int, rows: Rows, starts: IndexArray, losses: FloatArray) -> int:
         """Play rounds t, t + 1, ..., see `Engine`."""
         from fastfw.kernels import csr
 

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray
+from fastfw._checks import FloatArray, IndexArray
 from fastfw._csr import is_sparse
-from fastfw._layout import SMALLEST_SCALE, padded, padded_zeros, remainder_of, scaled, unpadded
+from fastfw._layout import is_scale, padded, padded_zeros, remainder_of, scaled, unpadded
 from fastfw.learners._threaded import shared_rounds
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.sets import RowL1Ball
@@ -37,13 +37,7 @@ class Engine(Protocol):
     def total(self) -> FloatArray:
         """Return the sum of the decisions played, as a new array of float64."""
 
-    def rounds(
-        self,
-        t: int,
-        rows: Rows,
-        starts: npt.NDArray[np.intp],
-        losses: npt.NDArray[np.float64],
-    ) -> int:
+    def rounds(self, t: int, rows: Rows, starts: IndexArray, losses: FloatArray) -> int:
         """Play rounds t, t + 1, ..., t + i on rows[starts[i]:starts[i+1]]: how many were done.
 
         losses[i] is written, and into losses[-1] the number of rounds done as each of them is
@@ -86,13 +80,7 @@ class StepsEngine:
         other.state = {**given, **changes, "x": x}
         return loss, other
 
-    def rounds(
-        self,
-        t: int,
-        rows: Rows,
-        starts: npt.NDArray[np.intp],
-        losses: npt.NDArray[np.float64],
-    ) -> int:
+    def rounds(self, t: int, rows: Rows, starts: IndexArray, losses: FloatArray) -> int:
         raise NotImplementedError("the steps engine takes batches one at a time")
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -177,13 +165,7 @@ class FusedMomentum:
         other.restore(self.arrays())
         return other
 
-    def rounds(
-        self,
-        t: int,
-        rows: Rows,
-        starts: npt.NDArray[np.intp],
-        losses: npt.NDArray[np.float64],
-    ) -> int:
+    def rounds(self, t: int, rows: Rows, starts: IndexArray, losses: FloatArray) -> int:
         from fastfw.kernels import loops
 
         self._unscale()
@@ -227,7 +209,7 @@ class FusedMomentum:
         if not (
             ((arrays["index"] >= 0) & (arrays["index"] < self._d)).all()
             and parity in (0.0, 1.0)
-            and SMALLEST_SCALE <= scale <= 1.0
+            and is_scale(scale)
             and 0.0 <= last <= 1.0
             and 0.0 < shrunk <= 1.0
             and np.isfinite((weight, largest)).all()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray
+from fastfw._checks import FloatArray, IndexArray
 from fastfw.custom import FunctionProblem
 from fastfw.learners._engines import in_rounds
 from fastfw.problems import Rows
@@ -46,13 +46,7 @@ class FusedFunction:
         self.x, self.sum = start.astype(np.float64), np.zeros(start.shape)
         self.previous, self.estimate = np.zeros_like(start), np.zeros_like(start)
 
-    def rounds(
-        self,
-        t: int,
-        rows: Rows,
-        starts: npt.NDArray[np.intp],
-        losses: npt.NDArray[np.float64],
-    ) -> int:
+    def rounds(self, t: int, rows: Rows, starts: IndexArray, losses: FloatArray) -> int:
         """Play rounds t, t + 1, ..., see `Engine`."""
         k = starts.size - 1
         coefficients = in_rounds(self._coefficients, t, k)

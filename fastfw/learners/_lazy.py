@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
-from fastfw._layout import SMALLEST_SCALE, remainder_of, scaled
+from fastfw._layout import is_scale, remainder_of, scaled
 from fastfw.network import OneHiddenLayer
 
 __all__ = ["LazyEngine"]
@@ -68,7 +68,7 @@ class LazyEngine:
         for name in self.names:
             if arrays[name].dtype.kind == "f" and not np.isfinite(arrays[name]).all():
                 raise ValueError(f"its state {name!r} is not finite")
-        if not SMALLEST_SCALE <= arrays["scalars"][0] <= 32.0:
+        if not is_scale(arrays["scalars"][0], 32.0):
             raise ValueError("its state is out of range")
         for name in self.names:
             getattr(self, name)[...] = arrays[name]

@@ -132,13 +132,7 @@ class FusedMeta:
             True,
         )
 
-    def rounds(
-        self,
-        t: int,
-        rows: Rows,
-        starts: npt.NDArray[np.intp],
-        losses: npt.NDArray[np.float64],
-    ) -> int:
+    def rounds(self, t: int, rows: Rows, starts: IndexArray, losses: FloatArray) -> int:
         """Play rounds t, t + 1, ..., see `Engine`."""
         n = starts.size - 1
         for i in range(n):

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray
-from fastfw._layout import SMALLEST_SCALE, padded, padded_zeros, remainder_of, scaled, unpadded
+from fastfw._checks import FloatArray, IndexArray
+from fastfw._layout import is_scale, padded, padded_zeros, remainder_of, scaled, unpadded
 from fastfw.learners._engines import Engine, FusedMomentum, in_rounds, on_row_l1_ball
 from fastfw.learners._function import FusedFunction, on_function
 from fastfw.network import OneHiddenLayer
@@ -94,13 +94,7 @@ class FusedNetwork:
         self.value = np.zeros(m)
         self.scalars = np.array([1.0, 0.0, 0.0, 0.0])
 
-    def rounds(
-        self,
-        t: int,
-        rows: Rows,
-        starts: npt.NDArray[np.intp],
-        losses: npt.NDArray[np.float64],
-    ) -> int:
+    def rounds(self, t: int, rows: Rows, starts: IndexArray, losses: FloatArray) -> int:
         """Play rounds t, t + 1, ..., see `Engine`."""
         from fastfw.kernels import network
 
@@ -132,7 +126,7 @@ class FusedNetwork:
         if not (
             ((arrays["index"] >= 0) & (arrays["index"] < self._d)).all()
             and parity in (0.0, 1.0)
-            and SMALLEST_SCALE <= scale <= 1.0
+            and is_scale(scale)
             and 0.0 <= last <= 1.0
             and np.isfinite(weight)
             and np.isin(np.abs(arrays["value"]), (0.0, self._radius)).all()

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray
+from fastfw._checks import FloatArray, IndexArray
 from fastfw._csr import is_sparse
 from fastfw.learners._engines import on_row_l1_ball
 from fastfw.learners._lazy import Arrays, LazyEngine
@@ -86,13 +86,7 @@ class FusedRegularised(LazyEngine):
         #: c, 0 while it waits for the first batch.
         self.constant = np.array(constant or 0.0)
 
-    def rounds(
-        self,
-        t: int,
-        rows: Rows,
-        starts: npt.NDArray[np.intp],
-        losses: npt.NDArray[np.float64],
-    ) -> int:
+    def rounds(self, t: int, rows: Rows, starts: IndexArray, losses: FloatArray) -> int:
         """Play rounds t, t + 1, ..., see `Engine`."""
         from fastfw.kernels import network_regularised, regularised
 
