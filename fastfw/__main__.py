@@ -6,13 +6,7 @@ __all__ = ["main"]
 
 
 def main() -> int:
-    """Run the command line; Ctrl-C is one line from the first moment, while it is still imported.
-
-    Returns
-    -------
-    int
-        The exit code, see `fastfw.cli.main`.
-    """
+    """Run the command line; Ctrl-C is one line even while it is still imported."""
     try:
         from fastfw import cli
 

@@ -23,32 +23,6 @@ import numpy.typing as npt
 
 from fastfw._csr import check_structure, csr_features, is_sparse
 
-__all__ = [
-    "FloatArray",
-    "IndexArray",
-    "as_array",
-    "batch_parts",
-    "boolean",
-    "choice",
-    "features",
-    "fewer_classes_than_rows",
-    "float_dtype",
-    "fraction",
-    "in_range",
-    "labels",
-    "locked",
-    "non_negative_float",
-    "positive_float",
-    "positive_int",
-    "real_array",
-    "refuse_masks",
-    "renamed",
-    "require",
-    "sealed",
-    "seed",
-    "shown",
-]
-
 FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
 IndexArray: TypeAlias = npt.NDArray[np.intp]
 

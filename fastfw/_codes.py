@@ -12,8 +12,6 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, in_range, sealed
 
-__all__ = ["Coded", "Codes", "codes"]
-
 #: Bytes as kernels take them: the values, and scale and offset in the parameters' dtype.
 Coded: TypeAlias = tuple[npt.NDArray[np.uint8], FloatArray]
 
@@ -55,13 +53,7 @@ class Codes(NamedTuple):
 
 
 def codes(X: Any, scale: npt.ArrayLike | None, offset: npt.ArrayLike | None) -> Codes:
-    """Return bytes with their scale and offset in canonical form.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `X` is not a matrix, or `scale` or `offset` not one finite number or one for each row.
-    """
+    """Return bytes with their scale and offset, checked, in canonical form."""
     X = np.asarray(X)
     if X.ndim != 2:
         raise ValueError(

@@ -16,8 +16,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["CSR", "check_structure", "csr_features", "csr_parts", "is_sparse", "sound_csr", "taken"]
-
 #: ``scipy.sparse.csr_array`` in canonical form; SciPy is imported where one comes in.
 CSR: TypeAlias = Any
 
@@ -37,31 +35,8 @@ def csr_features(
     n_features: int | None = None,
     dtype: np.dtype[Any] | None = None,
 ) -> CSR:
-    """Return sparse features in canonical form, or say precisely why they cannot be used.
+    """Return sparse features of any format in canonical form, as `fastfw._checks.features` does.
 
-    Parameters
-    ----------
-    X : sparse array or matrix, shape (n, d)
-        Booleans, integers or floats in any format of scipy.sparse. Never changed.
-    name, n_features, dtype
-        As in `fastfw._checks.features`.
-
-    Returns
-    -------
-    csr_array, shape (n, d), float64 or float32
-        Canonical, see above.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `fastfw._checks.features`, and where the index arrays do not make a CSR matrix.
-
-    Notes
-    -----
-    O(n + nonzeros) time.
-
-    Examples
-    --------
     >>> from scipy import sparse
     >>> csr_features(sparse.coo_array(([1, 2, 3], ([0, 1, 1], [2, 0, 0])))).toarray()
     array([[0., 0., 1.],

@@ -30,21 +30,6 @@ from fastfw.learners._base import OnlineLearner
 from fastfw.schedules import as_schedule
 from fastfw.sets._base import radius_of
 
-__all__ = [
-    "METHODS",
-    "Online",
-    "checked",
-    "column_scale",
-    "distinct",
-    "generator",
-    "grown",
-    "listed",
-    "nonzero",
-    "row_weights",
-    "scaled",
-    "used",
-]
-
 #: Methods by name: class and whether it takes a momentum.
 METHODS = {
     "orgfw": ("ORGFW", True),
@@ -148,19 +133,7 @@ def _check_class_weight(given: Any) -> None:
 def row_weights(
     sample_weight: Any, class_weight: Any, X: Any, labels: npt.NDArray[Any], classes: Any
 ) -> npt.NDArray[np.float64] | None:
-    """Return the weights of rows, checked, or None where none are given.
-
-    Parameters
-    ----------
-    sample_weight, class_weight : object
-        As users give them; the latter has passed `checked`.
-    X : array or sparse matrix, shape (n, d)
-        Only its number of rows is looked at.
-    labels : ndarray of int, shape (n,)
-        Numbers of the rows' classes.
-    classes : ndarray, shape (C,)
-        The classes' labels.
-    """
+    """Return the weights of rows, checked, or None where none are given."""
     if sample_weight is None and class_weight is None:
         return None
     weights = np.ones(X.shape[0])
@@ -259,18 +232,9 @@ def nonzero(scale: FloatArray) -> FloatArray:
 
 
 def scaled(X: Any, scale: FloatArray, intercept: float | None, *, clip: bool = False) -> Any:
-    """Return X divided by the scale of its columns, with a column for the intercept.
+    """Return X divided by the scale of its columns (no zeros), with a column for the intercept.
 
-    Parameters
-    ----------
-    X : array or sparse matrix, shape (n, d)
-        Features, not changed.
-    scale : ndarray, shape (d,)
-        No zeros.
-    intercept : float or None
-        What the last column is filled with; None for no such column.
-    clip : bool
-        Whether what lies beyond [-1, 1] then is put on its border.
+    With `clip` what then lies beyond [-1, 1] is put on its border.
     """
     n, d = X.shape
     with np.errstate(over="ignore"):

@@ -17,8 +17,6 @@ import platformdirs
 from fastfw._files import atomic_write
 from fastfw._messages import shown
 
-__all__ = ["FETCHED", "cache_folder", "fetch"]
-
 FETCHED = ("mnist", "cifar10")
 """What `fetch` knows."""
 
@@ -38,26 +36,7 @@ def cache_folder() -> Path | None:
 
 
 def fetch(name: str, base: Path) -> None:
-    """Fetch a data set and write its files into a folder below `base`.
-
-    Parameters
-    ----------
-    name : str
-        One of `FETCHED`.
-    base : Path
-        Made if missing. MNIST takes 55 MB there, CIFAR-10 184 MB.
-
-    Raises
-    ------
-    ImportError
-        If scikit-learn is not installed.
-    PermissionError
-        If nothing can be written below `base`.
-    ConnectionError
-        If OpenML cannot be reached, or what it sends breaks off.
-    ValueError
-        If what came is not the data set.
-    """
+    """Fetch a data set of `FETCHED` and write its files, 55 or 184 MB, to a folder below `base`."""
     number, n_train, width = _OPENML[name]
     try:
         from sklearn.datasets import fetch_openml

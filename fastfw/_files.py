@@ -20,8 +20,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["atomic_write", "open_beside", "remove_abandoned"]
-
 #: Locks on files; Windows has none of this kind.
 fcntl: Any = importlib.import_module("fcntl") if importlib.util.find_spec("fcntl") else None
 
@@ -56,28 +54,11 @@ def open_beside(path: Path) -> tuple[int, Path]:
 
 @contextlib.contextmanager
 def atomic_write(path: str | os.PathLike[str], *, binary: bool = False) -> Iterator[IO[Any]]:
-    r"""Write a file that appears whole or not at all.
+    """Open a file, text in UTF-8 or bytes, that appears whole under `path` or not at all.
 
-    Parameters
-    ----------
-    path : path-like
-        The file to create or replace. Its folder must exist.
-    binary : bool, default False
-        False opens the file as UTF-8 text with ``"\n"`` line ends on every system, True as bytes.
-
-    Yields
-    ------
-    file object
-        Open for writing under a temporary name in the same folder. When the block ends the file
-        is flushed to disk and renamed to `path`; when it raises (Ctrl-C included) the temporary
-        file is removed and `path` is left as it was. Temporary files for the same `path` that a
-        killed process has left are removed first.
-
-    Raises
-    ------
-    OSError
-        If the temporary file cannot be made, written or renamed, or if `path` is something else
-        than a file; the message names `path`. A symbolic link stays, what it points to is written.
+    It is written under a temporary name in the same folder, flushed to disk and renamed when the
+    block ends; when that raises, Ctrl-C included, `path` is left as it was. Errors name `path`.
+    A symbolic link stays, what it points to is written.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
@@ -124,17 +105,8 @@ def _temporary(target: Path, binary: bool) -> Iterator[IO[Any]]:
 
 
 def remove_abandoned(folder: Path, belongs: Callable[[str], bool]) -> None:
-    """Remove temporary files whose writers are gone.
+    """Remove temporary files whose writers are gone, of those files that the caller answers for.
 
-    Parameters
-    ----------
-    folder : Path
-        Where to look; it may be missing.
-    belongs : callable
-        Told the name of the file that was to be written; whether the caller answers for it.
-
-    Notes
-    -----
     A writer holds a lock that ends with its process. Where a lock tells nothing (another machine
     wrote the file, or the file system has no locks) files go when they are a day old. What cannot
     be removed stays, without an error.

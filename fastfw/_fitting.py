@@ -17,8 +17,6 @@ from fastfw._checks import FloatArray, IndexArray, sealed
 from fastfw.learners._base import OnlineLearner
 from fastfw.streams import Batch, Dataset, IndexedStream
 
-__all__ = ["RADII", "Fit", "Look", "Plan", "Sample", "choose_radius", "fit", "latest"]
-
 #: Radii that are tried in this order until held-out rows say that it is enough.
 RADII = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 #: A larger radius has to lower the held-out loss by this part of what it is, or of what it has
@@ -166,20 +164,8 @@ def choose_radius(
 ) -> tuple[float, list[tuple[float, float]]]:
     """Choose the last radius of `RADII` that still does better on held-out rows.
 
-    Parameters
-    ----------
-    learner : callable
-        Makes a learner of a radius.
-    data : Dataset
-        All rows.
-    plan, rng
-        As in `fit`; a tenth of the epochs.
-
-    Returns
-    -------
-    radius : float
-    tried : list of pairs
-        Radius and held-out loss. Empty for fewer than `FEW` rows, which get `RADIUS_OF_FEW`.
+    Also return the radii that were tried, each with its held-out loss: none for fewer than `FEW`
+    rows, which get `RADIUS_OF_FEW`. A trial takes a tenth of the plan's epochs.
     """
     n = len(data)
     if n < FEW:

@@ -24,8 +24,6 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray, IndexArray
 from fastfw._messages import shown
 
-__all__ = ["read_cifar", "read_idx_pair", "read_pickle", "read_records", "refuse_calls", "scaled"]
-
 _CIFAR_PIXELS = 3 * 32 * 32
 _READ = 1 << 20
 

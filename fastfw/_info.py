@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CacheState", "cache_state", "cores", "describe", "kernels", "machine"]
-
 _PACKAGES = ("numpy", "numba", "llvmlite", "scipy", "matplotlib", "platformdirs", "tqdm")
 _VARIABLES = (
     "NUMBA_CACHE_DIR",

@@ -8,8 +8,6 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["defer_signals"]
-
 _main = threading.main_thread()
 
 # `signal.signal` and `signal.getsignal` make enumerations of what they take and return, which

@@ -2,8 +2,6 @@
 
 import reprlib
 
-__all__ = ["printable", "shown"]
-
 
 def printable(text: str) -> str:
     r"""Return a text whose control codes, ends of lines aside, are written out.

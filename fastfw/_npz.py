@@ -19,8 +19,6 @@ from fastfw._checks import (
     labels,
 )
 
-__all__ = ["Stored", "read_npz", "read_split", "stored_arrays"]
-
 # Deflate cannot shrink anything by more than this factor, so a larger claim is a lie.
 _DEFLATE_LIMIT = 1032
 

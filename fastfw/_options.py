@@ -20,17 +20,6 @@ from fastfw.experiments.methods import (
     find_methods,
 )
 
-__all__ = [
-    "Help",
-    "Parser",
-    "UsageError",
-    "add_options",
-    "each",
-    "method_names",
-    "schedule",
-    "whole",
-]
-
 
 class UsageError(Exception):
     """The input cannot be used; the message becomes the one line on stderr."""

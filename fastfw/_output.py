@@ -12,19 +12,6 @@ from fastfw._files import open_beside
 from fastfw._messages import printable
 from fastfw._options import UsageError
 
-__all__ = [
-    "deliver",
-    "prepare_folder",
-    "progress_bar",
-    "remove_empty",
-    "resumable",
-    "say",
-    "silence_stdout",
-    "take_folder",
-    "unusable_input",
-    "write",
-]
-
 
 def say(message: str) -> None:
     """Print one line on stderr, above a progress bar if there is one."""
@@ -153,24 +140,8 @@ def take_folder(out: str, names: tuple[str, ...]) -> list[Path]:
 def prepare_folder(folder: str | os.PathLike[str], names: tuple[str, ...]) -> list[Path]:
     """Make `folder` where it is missing and prove that the files `names` can be written in it.
 
-    Parameters
-    ----------
-    folder : path-like
-        Where result files will go.
-    names : tuple of str
-        The names of those files.
-
-    Returns
-    -------
-    list of Path
-        The folders that were made, innermost first, so that a run that fails can take away what
-        it left empty.
-
-    Raises
-    ------
-    OSError
-        If the folder cannot be made, is a file, or refuses new files, or if one of the names is
-        taken by a folder. What was made before the error is removed again.
+    Return the folders that were made, innermost first, so that a run that fails can take away what
+    it left empty. What was made before an OSError is removed again.
     """
     folder = Path(folder)
     missing = []

@@ -15,8 +15,6 @@ from fastfw._checks import shown
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["axes_of", "data_frame", "draw_losses", "html_table", "short"]
-
 
 def html_table(title: str, rows: Iterable[tuple[str, Any]]) -> str:
     """Return a table of names and values for a notebook."""
@@ -33,13 +31,7 @@ def short(number: float) -> str:
 
 
 def data_frame(columns: Mapping[str, npt.ArrayLike], index: npt.ArrayLike, name: str) -> Any:
-    """Return a pandas data frame.
-
-    Raises
-    ------
-    ImportError
-        If pandas is not installed; the message says how to install it.
-    """
+    """Return a pandas data frame; without pandas the error says how to install it."""
     try:
         pandas = import_module("pandas")
     except ImportError as error:

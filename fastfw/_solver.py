@@ -31,8 +31,6 @@ from scipy.linalg import cho_factor, cho_solve
 from fastfw._csr import is_sparse
 from fastfw.sets._projections import project_simplex
 
-__all__ = ["FaceNewton", "Limits", "Outcome", "QuasiNewton", "alternate", "decompose", "descend"]
-
 Array = npt.NDArray[np.float64]
 Objective = Callable[[Array], tuple[float, Array]]
 

@@ -18,8 +18,6 @@ import numpy.typing as npt
 from fastfw._checks import IndexArray
 from fastfw._messages import shown
 
-__all__ = ["ENDINGS", "is_svmlight", "read_svmlight", "widest_line"]
-
 ENDINGS = (".svmlight", ".svm", ".libsvm")
 """How the names of such files end, before ``.gz`` or ``.bz2`` if they are packed."""
 
@@ -40,30 +38,10 @@ def _bare(name: str) -> str:
 def read_svmlight(
     path: Path, dtype: np.dtype[Any]
 ) -> tuple[Any, IndexArray, Any | None, IndexArray | None]:
-    """Read a file, and the test part from ``<name>.t`` beside it if that is there.
+    """Read a file, plain or packed, and the test part from ``<name>.t`` beside it if that is there.
 
-    Parameters
-    ----------
-    path : Path
-        The file of training data, plain or packed by gzip or bzip2.
-    dtype : dtype
-        Of the features.
-
-    Returns
-    -------
-    X, y, X_test, y_test
-        Sparse (CSR) features; labels numbered 0, 1, ... in increasing order of the file's. Columns
-        count from 1, or from 0 in files that have a column 0.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ImportError
-        If scikit-learn, whose reader is used, is not installed.
-    ValueError
-        If a file is damaged, holds several labels a row or one class only, or the test part has a
-        label that the training part has not. The message names the line.
+    Features are sparse (CSR), labels numbered 0, 1, ... in increasing order of the file's. What is
+    wrong with a file is a ValueError that names the line.
     """
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")

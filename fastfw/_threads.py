@@ -15,8 +15,6 @@ from threading import Thread
 from fastfw._checks import positive_int
 from fastfw._info import cores
 
-__all__ = ["VARIABLE", "call_helpers", "number_of_threads"]
-
 #: The environment variable that says how many threads learners use by default.
 VARIABLE = "FASTFW_NUM_THREADS"
 
@@ -42,13 +40,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def number_of_threads(threads: int | None) -> int:
-    """Return the number of threads asked for: the argument's, the variable's, or 1.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not an integer of at least 1.
-    """
+    """Return the number of threads asked for: the argument's, the variable's, or 1."""
     if threads is not None:
         return positive_int(threads, "threads")
     given = os.environ.get(VARIABLE, "").strip()

@@ -19,8 +19,6 @@ from fastfw.learners.orgfw import ORGFW
 from fastfw.schedules import power_schedule
 from fastfw.streams import Dataset
 
-__all__ = ["FAILURE_PROBABILITY", "Bound", "find_bound"]
-
 FAILURE_PROBABILITY = 0.05
 """With this probability a bound may fail."""
 
@@ -58,31 +56,14 @@ def find_bound(
     data: Dataset,
     initial_gap: float,
 ) -> Bound | str:
-    """Return the bound on a learner's regret, or one line on why there is none.
+    """Return the bound on the regret of a learner as it is run, or one line on why there is none.
 
-    Parameters
-    ----------
-    learner : OnlineLearner
-        As it is run: softmax regression on a row-l1 ball.
-    label : str
-        What the line calls it.
-    setting : {"stochastic", "adversarial"}
-        How the batches arrive.
-    rounds : int
-        T.
-    data : Dataset
-        All rows that can be played.
-    initial_gap : float
-        Upper bound on the first decision's loss on these rows above the least possible.
-
-    Returns
-    -------
-    Bound or str
-        Theorem 1 for `ORGFW` and random batches, in every round; Theorem 2 for `MORGFW` with base
-        learners `FTPL` of uniform, fresh noise, after the last round, with
-        `fastfw.theory.ftpl_regret_bound` for the base learners (each of the two gets half of the
-        failure probability) and Q at most the first decision's largest loss, log C: the
-        start is zero, and no loss is below 0.
+    Theorem 1 for `ORGFW` and random batches, in every round; Theorem 2 for `MORGFW` with base
+    learners `FTPL` of uniform, fresh noise, after the last round, with
+    `fastfw.theory.ftpl_regret_bound` for the base learners (each of the two gets half of the
+    failure probability) and Q at most the first decision's largest loss, log C: the
+    start is zero, and no loss is below 0. `data` are all rows that can be played, `initial_gap` is
+    the first decision's loss on these above the least possible, at most.
     """
     if isinstance(learner, ORGFW):
         return _theorem_1(learner, label, setting, rounds, data, initial_gap)

@@ -14,8 +14,6 @@ import numpy as np
 
 from fastfw.experiments.results import Curve, Floats, Part, Reproduction, standard_error
 
-__all__ = ["Finding", "find", "paired"]
-
 CONFIRMED, REFUTED, OPEN = "confirmed", "refuted", "open"
 
 #: How many times as long "far" more time is; in regret it is a difference as large as what it is
@@ -25,21 +23,7 @@ _FAR = 2.0
 
 @dataclass(frozen=True)
 class Finding:
-    """One part of a claim on one data set.
-
-    Parameters
-    ----------
-    claim : str
-        C1 to C6.
-    statement : str
-        What the paper says.
-    data : str
-        The data set's title.
-    verdict : {"confirmed", "refuted", "open"}
-        ``open`` where the trials cannot tell.
-    numbers : str
-        What says so.
-    """
+    """One part of a claim (C1 to C6) on one data set; open where the trials cannot tell."""
 
     claim: str
     statement: str
@@ -51,8 +35,6 @@ class Finding:
 def paired(ours: Floats, theirs: Floats) -> tuple[float, float]:
     """Return the mean of theirs - ours over the trials and its standard error.
 
-    Examples
-    --------
     >>> paired(np.array([1.0, 2.0]), np.array([2.0, 3.5]))
     (1.25, 0.25)
     """
@@ -197,18 +179,7 @@ def _network(part: Part) -> Iterator[Finding]:
 
 
 def find(result: Reproduction) -> list[Finding]:
-    """Answer the claims that a figure is about: C1 to C3, C4 and C5, or C6.
-
-    Parameters
-    ----------
-    result : Reproduction
-        The figure.
-
-    Returns
-    -------
-    list of Finding
-        By claim, then by data set.
-    """
+    """Answer the claims that a figure is about: C1 to C3, C4 and C5, or C6; by claim, then data."""
     judge = {"figure1": _stochastic, "figure2": _adversarial, "figure3": _network}[result.figure]
     found = [finding for part in result.parts for finding in judge(part)]
     return sorted(found, key=lambda finding: finding.claim)  # stable: data sets stay in order

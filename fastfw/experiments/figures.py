@@ -253,15 +253,7 @@ _WORTH = {
 
 @own_style()
 def network_figure(result: NetworkComparison) -> Figure:
-    """Draw suboptimality, accuracy and test accuracy by update time.
-
-    Means over the trials, with bands of their standard errors; see `NetworkComparison`.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Drawn without a display; no global state of matplotlib is touched.
-    """
+    """Draw suboptimality, accuracy and test accuracy by update time: means and standard errors."""
     figure = new_figure(14, 4.4, dpi=150)
     for axes, (what, label) in zip(figure.subplots(1, 3), _WORTH.items(), strict=True):
         for index, run in enumerate(result.runs):
@@ -298,20 +290,11 @@ _LABELS = {
 
 @own_style()
 def reproduction_figure(result: Reproduction) -> Figure:
-    """Draw a figure of the paper.
+    """Draw a figure of the paper: means over the trials, with bands of their standard errors.
 
-    Parameters
-    ----------
-    result : Reproduction
-        From `reproduce`.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Figures 1 and 2: a column for each data set, a row for each panel; figure 3 the other way
-        round. Lines are means over the trials, bands their standard errors; where the
-        comparator's certificate leaves more than a line's width open, the band reaches as far.
-        Drawn without a display; no global state of matplotlib is touched.
+    Figures 1 and 2 have a column for each data set and a row for each panel, figure 3 the other way
+    round. Where the comparator's certificate leaves more than a line's width open, bands reach as
+    far.
     """
     panels = list(result.parts[0].panels)
     across = result.figure == "figure3"

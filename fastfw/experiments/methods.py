@@ -238,21 +238,6 @@ def _plain(name: str) -> str:
 def closest(name: str, candidates: Sequence[str]) -> str:
     """Say which of `candidates` was probably meant, as the end of an error message.
 
-    Parameters
-    ----------
-    name : str
-        What was given.
-    candidates : sequence of str
-        What is known.
-
-    Returns
-    -------
-    str
-        Such as ``"did you mean 'orgfw'? known: orgfw, osfw"``, without the question when nothing
-        comes close.
-
-    Examples
-    --------
     >>> closest("ogrfw", ["orgfw", "osfw"])
     "did you mean 'orgfw'? known: orgfw, osfw"
     >>> closest("adam", ["orgfw", "osfw"])
@@ -274,27 +259,8 @@ def known(value: Any, candidates: Sequence[str], argument: str) -> str:
 
 
 def find_methods(names: Iterable[str], among: Sequence[Method] = METHODS) -> tuple[Method, ...]:
-    """Look methods up by name, ignoring case, ``-`` and ``_``.
+    """Look methods up by name or alias, ignoring case, ``-`` and ``_``; each may be named once.
 
-    Parameters
-    ----------
-    names : iterable of str
-        Names or aliases of methods.
-    among : sequence of Method
-        What is looked through.
-
-    Returns
-    -------
-    tuple of Method
-        In the order of `names`.
-
-    Raises
-    ------
-    ValueError
-        If there is no name, if a name is unknown (the message suggests one) or given twice.
-
-    Examples
-    --------
     >>> [method.label for method in find_methods(["OR-GFW", "osfw"])]
     ['ORGFW', 'OSFW']
     """
@@ -329,8 +295,6 @@ def rounds_at_equal_work(
     for one, and round t of OFW and OAW for t. Offline methods, which begin each epoch with the
     gradients of all `n` samples, get the most iterations that cost no more, at least one.
 
-    Examples
-    --------
     >>> [rounds_at_equal_work(method, 400) for method in find_methods(["orgfw", "osfw", "ofw"])]
     [400, 800, 40]
     """
@@ -457,24 +421,8 @@ def default_sizes(data: str, setting: str, n_samples: int) -> Sizes:
 def default_preset(data: str, setting: str) -> str:
     """Return the preset for a data set in a setting: the paper's if it has one, else theory.
 
-    Parameters
-    ----------
-    data : str
-        The name of a data set, or anything else.
-    setting : {"stochastic", "adversarial"}
-        How the batches arrive.
-
-    Returns
-    -------
-    str
-        A key of `PRESETS`.
-
-    Examples
-    --------
-    >>> default_preset("fashion-mnist-4k", "stochastic")
-    'mnist-stochastic'
-    >>> default_preset("digits", "stochastic")
-    'theory'
+    >>> default_preset("fashion-mnist-4k", "stochastic"), default_preset("digits", "stochastic")
+    ('mnist-stochastic', 'theory')
     """
     name = f"{_FAMILY.get(data)}-{setting}"
     return name if name in PRESETS else "theory"

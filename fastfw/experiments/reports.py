@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 from fastfw.experiments import figures, tables
 from fastfw.experiments.results import CompareResult, GridSearch, NetworkComparison, Reproduction
 
-__all__ = ["Report", "report"]
-
 
 class Report(NamedTuple):
     """A text; what writes tables, and pictures, by the names of their files; notes."""

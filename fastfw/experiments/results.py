@@ -36,8 +36,6 @@ Integers: TypeAlias = npt.NDArray[np.int64]
 def standard_error(values: npt.ArrayLike) -> float:
     """Return the standard error of the mean (n - 1 in the variance); NaN for one value.
 
-    Examples
-    --------
     >>> round(standard_error([1.0, 3.0]), 12)
     1.0
     """
@@ -52,8 +50,6 @@ def standard_error(values: npt.ArrayLike) -> float:
 def relative_suboptimality(losses: npt.ArrayLike, first: npt.ArrayLike, least: float) -> Floats:
     """Return (f - f*) / (f_1 - f*); the difference alone where no method came below the start.
 
-    Examples
-    --------
     >>> relative_suboptimality([4.0, 1.0], 4.0, 0.0), relative_suboptimality([3.0], 2.0, 2.0)
     (array([1.  , 0.25]), array([1.]))
     """

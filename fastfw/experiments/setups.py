@@ -25,20 +25,6 @@ from fastfw.sets import RowL1Ball
 from fastfw.streams import Dataset, IndexedStream, iid_stream, sorted_stream
 from fastfw.traces import Trace, log_spaced, trace
 
-__all__ = [
-    "Setup",
-    "best_of",
-    "check_sizes",
-    "fingerprint",
-    "name_of",
-    "network",
-    "regression",
-    "schedule_of",
-    "take_data",
-    "trace_of",
-]
-
-
 # --- data and sizes ---------------------------------------------------------------------------
 
 
@@ -75,8 +61,6 @@ def take_data(
 def fingerprint(*data: Dataset) -> str:
     """Return a digest of features and labels.
 
-    Examples
-    --------
     >>> a, b = Dataset(np.eye(2), [0, 1]), Dataset(np.eye(2), [1, 0])
     >>> fingerprint(a) == fingerprint(Dataset(np.eye(2), [0, 1])), fingerprint(a) == fingerprint(b)
     (True, False)

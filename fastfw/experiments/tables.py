@@ -554,18 +554,7 @@ def write_claims(result: Reproduction, path: Path) -> None:
 
 
 def format_claims(result: Reproduction) -> str:
-    """Return the section of a figure: what was run, and the answer to each claim.
-
-    Parameters
-    ----------
-    result : Reproduction
-        The figure.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
+    """Return the section of a figure in Markdown: what was run, and the answer to each claim."""
     from fastfw._info import machine
 
     lines = [f"## Figure {result.figure[-1]}", ""]

@@ -30,18 +30,6 @@ import fastfw
 from fastfw import _checks
 from fastfw._files import atomic_write, remove_abandoned
 
-__all__ = [
-    "KEPT",
-    "Arrays",
-    "Plan",
-    "Progress",
-    "TrialStore",
-    "Work",
-    "experiment",
-    "parallel_for",
-    "prepared",
-]
-
 Arrays = dict[str, npt.NDArray[Any]]
 Settings = Mapping[str, Any]
 
@@ -77,26 +65,13 @@ class Work(NamedTuple):
 
 
 class TrialStore:
-    """A folder of finished trials.
-
-    Parameters
-    ----------
-    folder : path-like
-        Made when the first trial is kept.
-    """
+    """A folder of finished trials, made when the first is kept."""
 
     def __init__(self, folder: str | os.PathLike[str]):
         self.folder = Path(folder)
 
     def path(self, settings: Settings) -> Path:
-        """Return the file of a trial.
-
-        Parameters
-        ----------
-        settings : mapping
-            All that determines the outcome, in types that JSON knows. ``what`` and ``method``, if
-            there, also begin the file's name, for people.
-        """
+        """Return the file of a trial; its name says `what`, `method` and `seed` for people."""
         digest = hashlib.blake2b(self._text(settings).encode(), digest_size=10).hexdigest()
         words = [str(settings[key]) for key in ("what", "method", "seed") if key in settings]
         return self.folder / f"{'-'.join([*words, digest])}.npz"

@@ -14,8 +14,6 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray
 from fastfw.sets._vertex import Vertex
 
-__all__ = ["answer", "asked", "dense_vertex", "diameter_of", "projected", "start_of", "vertex_for"]
-
 
 def answer(
     found: Any,
@@ -25,15 +23,7 @@ def answer(
     *,
     finite: bool = True,
 ) -> npt.NDArray[Any]:
-    """Return what an oracle gave as a new array, of a dtype where one is wanted.
-
-    Raises
-    ------
-    TypeError
-        If it does not hold real numbers.
-    ValueError
-        If it has another shape, or, with `finite`, holds NaN or infinity.
-    """
+    """Return what an oracle gave as a new array, checked, of a dtype where one is wanted."""
     try:
         array = np.array(found)
     except (TypeError, ValueError) as error:
@@ -98,13 +88,7 @@ def projected(set: Any, x: FloatArray, dtype: npt.DTypeLike = np.float64) -> Flo
 
 
 def diameter_of(set: Any) -> float:
-    """Return the set's diameter.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not a finite number of at least 0.
-    """
+    """Return the set's diameter, a finite number of at least 0."""
     given = set.diameter
     try:
         diameter = float(given)

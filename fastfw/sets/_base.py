@@ -21,17 +21,6 @@ from fastfw._checks import (
 from fastfw.sets._answers import answer, dense_vertex, diameter_of
 from fastfw.sets._vertex import DenseVertex, Vertex
 
-__all__ = [
-    "ConvexSet",
-    "point_inside",
-    "radius_of",
-    "random_vertex",
-    "require_dtype",
-    "scaled",
-    "shape_of",
-    "tolerance",
-]
-
 _FLOAT64 = np.dtype(np.float64)
 _SCALING = "multiply the radius by a factor and divide X by it"
 

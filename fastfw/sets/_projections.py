@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["project_simplex", "row_thresholds", "within"]
-
 Array = npt.NDArray[Any]
 
 

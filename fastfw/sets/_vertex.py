@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray
 
-__all__ = ["DenseVertex", "EntriesVertex", "Vertex", "code_of"]
-
 
 class Vertex(ABC):
     """A vertex of a set: a read-only array wherever NumPy takes one, held in few numbers.
