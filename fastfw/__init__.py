@@ -74,9 +74,7 @@ if TYPE_CHECKING:
     from fastfw.custom import problem_from_function as problem_from_function
     from fastfw.learners._base import OnlineLearner as OnlineLearner
     from fastfw.learners._offline import OfflineLearner as OfflineLearner
-    from fastfw.learners._results import FitResult as FitResult
-    from fastfw.learners._results import Round as Round
-    from fastfw.learners._results import RunResult as RunResult
+    from fastfw.learners._results import *
     from fastfw.learners.meta_frank_wolfe import MetaFrankWolfe as MetaFrankWolfe
     from fastfw.learners.morgfw import MORGFW as MORGFW
     from fastfw.learners.oaw import OAW as OAW
@@ -88,47 +86,11 @@ if TYPE_CHECKING:
     from fastfw.learners.svrf import SVRF as SVRF
     from fastfw.network import OneHiddenLayer as OneHiddenLayer
     from fastfw.problems import SoftmaxRegression as SoftmaxRegression
-    from fastfw.regret import BestDecision as BestDecision
-    from fastfw.regret import RegretCurve as RegretCurve
-    from fastfw.regret import best_fixed_decision as best_fixed_decision
-    from fastfw.regret import regret as regret
-    from fastfw.regret import suboptimality as suboptimality
+    from fastfw.regret import *
     from fastfw.schedules import power_schedule as power_schedule
-    from fastfw.sets import BirkhoffPolytope as BirkhoffPolytope
-    from fastfw.sets import ConvexSet as ConvexSet
-    from fastfw.sets import DenseVertex as DenseVertex
-    from fastfw.sets import EntriesVertex as EntriesVertex
-    from fastfw.sets import FlowPolytope as FlowPolytope
-    from fastfw.sets import GroupL1Ball as GroupL1Ball
-    from fastfw.sets import GroupVertex as GroupVertex
-    from fastfw.sets import KSparsePolytope as KSparsePolytope
-    from fastfw.sets import KSparseVertex as KSparseVertex
-    from fastfw.sets import L1Ball as L1Ball
-    from fastfw.sets import L1Vertex as L1Vertex
-    from fastfw.sets import L2Ball as L2Ball
-    from fastfw.sets import LInfBall as LInfBall
-    from fastfw.sets import NuclearNormBall as NuclearNormBall
-    from fastfw.sets import PathVertex as PathVertex
-    from fastfw.sets import PermutationVertex as PermutationVertex
-    from fastfw.sets import ProductSet as ProductSet
-    from fastfw.sets import ProductVertex as ProductVertex
-    from fastfw.sets import RankOneVertex as RankOneVertex
-    from fastfw.sets import RowKSparsePolytope as RowKSparsePolytope
-    from fastfw.sets import RowL1Ball as RowL1Ball
-    from fastfw.sets import RowVertex as RowVertex
-    from fastfw.sets import SignVertex as SignVertex
-    from fastfw.sets import Simplex as Simplex
-    from fastfw.sets import Vertex as Vertex
-    from fastfw.streams import Batch as Batch
-    from fastfw.streams import Dataset as Dataset
-    from fastfw.streams import IndexedStream as IndexedStream
-    from fastfw.streams import epoch_stream as epoch_stream
-    from fastfw.streams import iid_stream as iid_stream
-    from fastfw.streams import sorted_stream as sorted_stream
-    from fastfw.traces import Trace as Trace
-    from fastfw.traces import frank_wolfe_gap as frank_wolfe_gap
-    from fastfw.traces import log_spaced as log_spaced
-    from fastfw.traces import trace as trace
+    from fastfw.sets import *
+    from fastfw.streams import *
+    from fastfw.traces import *
 
 
 def __getattr__(name: str) -> typing.Any:

@@ -4,6 +4,7 @@ import ast
 import json
 import subprocess
 import sys
+from importlib import import_module
 from types import ModuleType
 
 import pytest
@@ -71,19 +72,21 @@ def test_no_name_is_listed_twice():
     assert not isinstance(fastfw.ORGFW, ModuleType)
 
 
-def test_type_checkers_see_the_same_names():
+@pytest.mark.parametrize("package", [fastfw, fastfw.experiments], ids=["fastfw", "experiments"])
+def test_type_checkers_see_the_same_names(package):
     """The block for type checkers lists what is imported on demand."""
-    with open(fastfw.__file__, encoding="utf-8") as file:
+    with open(package.__file__, encoding="utf-8") as file:
         tree = ast.parse(file.read())
     checked = {
-        alias.asname
+        name
         for node in ast.walk(tree)
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         for inner in node.body
         if isinstance(inner, ast.ImportFrom)
         for alias in inner.names
+        for name in ([alias.asname] if alias.asname else import_module(inner.module).__all__)
     }
-    assert checked == set(fastfw.__all__) - {"__version__"}
+    assert checked == set(package.__all__) - {"__version__"}
 
 
 def test_unknown_names():

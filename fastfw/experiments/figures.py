@@ -27,17 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "network_figure",
-    "new_figure",
-    "own_style",
-    "regret_figure",
-    "reproduction_figure",
-    "write_network_png",
-    "write_png",
-    "write_regret_png",
-    "write_reproduction_png",
-]
+__all__ = ["regret_figure", "write_regret_png"]
 
 # Okabe and Ito's palette, told apart by the colour-blind; dashes and markers tell the methods apart
 # in black and white as well. Ordered so that neighbours also differ in lightness.

@@ -12,28 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = [
-    "METHODS",
-    "NETWORK_METHODS",
-    "NETWORK_PRESETS",
-    "PRESETS",
-    "SETTINGS",
-    "SUB_BATCH",
-    "TABLE",
-    "Constants",
-    "Method",
-    "Pair",
-    "Sizes",
-    "closest",
-    "constants_in_words",
-    "default_methods",
-    "default_preset",
-    "default_sizes",
-    "find_methods",
-    "known",
-    "network_family",
-    "rounds_at_equal_work",
-]
+__all__ = ["METHODS", "PRESETS", "SETTINGS", "Method"]
 
 SETTINGS = ("stochastic", "adversarial")
 """How batches arrive: drawn at random, or sorted by label."""

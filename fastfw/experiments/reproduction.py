@@ -45,7 +45,7 @@ from fastfw.experiments.tables import counted
 from fastfw.experiments.training import compare_network
 from fastfw.experiments.trials import Arrays, Plan, Progress, experiment, prepared
 
-__all__ = ["FIGURES", "reproduce"]
+__all__ = ["reproduce"]
 
 FIGURES = ("figure1", "figure2", "figure3")
 """What `reproduce` knows."""

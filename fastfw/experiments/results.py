@@ -17,16 +17,10 @@ from fastfw.traces import Trace
 __all__ = [
     "Comparator",
     "CompareResult",
-    "Curve",
-    "GridPoint",
     "GridSearch",
     "MethodResult",
     "NetworkComparison",
-    "NetworkRun",
-    "Part",
     "Reproduction",
-    "relative_suboptimality",
-    "standard_error",
 ]
 
 Floats: TypeAlias = npt.NDArray[np.float64]

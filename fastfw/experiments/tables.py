@@ -29,21 +29,12 @@ from fastfw.experiments.results import (
 )
 
 __all__ = [
-    "REGRET_COLUMNS",
-    "SUMMARY_COLUMNS",
-    "counted",
-    "format_claims",
     "format_grid",
     "format_network_table",
     "format_table",
-    "write_claims",
     "write_grid_csv",
-    "write_last",
-    "write_network_summary",
-    "write_numbers",
     "write_regret_csv",
     "write_summary_csv",
-    "write_trace_csv",
 ]
 
 StrPath = str | os.PathLike[str]

@@ -25,7 +25,7 @@ from fastfw.experiments.setups import check_sizes, regression, take_data
 from fastfw.experiments.trials import Arrays, Plan, Progress, Work, experiment, parallel_for
 from fastfw.schedules import power_schedule
 
-__all__ = ["CRITERIA", "MOMENTA", "STEPS", "grid_search"]
+__all__ = ["grid_search"]
 
 CRITERIA = ("regret", "last")
 """Loss of the decisions played, which ranks as regret does; or of the last decision."""

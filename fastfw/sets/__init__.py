@@ -3,7 +3,7 @@
 One module per family. Learners take any object with ``shape``, ``lmo(direction)`` and ``diameter``.
 """
 
-from fastfw.sets._base import ConvexSet, point_inside, random_vertex, require_dtype
+from fastfw.sets._base import ConvexSet
 from fastfw.sets._vertex import DenseVertex, EntriesVertex, Vertex
 from fastfw.sets.balls import GroupL1Ball, GroupVertex, L2Ball, LInfBall, SignVertex
 from fastfw.sets.birkhoff import BirkhoffPolytope, PermutationVertex
@@ -12,11 +12,10 @@ from fastfw.sets.ksparse import KSparsePolytope, KSparseVertex, RowKSparsePolyto
 from fastfw.sets.l1 import L1Ball, L1Vertex
 from fastfw.sets.nuclear import NuclearNormBall, RankOneVertex
 from fastfw.sets.product import ProductSet, ProductVertex
-from fastfw.sets.rows import TIES, RowL1Ball, RowVertex
+from fastfw.sets.rows import RowL1Ball, RowVertex
 from fastfw.sets.simplex import Simplex
 
 __all__ = [
-    "TIES",
     "BirkhoffPolytope",
     "ConvexSet",
     "DenseVertex",
@@ -42,7 +41,4 @@ __all__ = [
     "SignVertex",
     "Simplex",
     "Vertex",
-    "point_inside",
-    "random_vertex",
-    "require_dtype",
 ]
