@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw import _checks
-from fastfw.experiments.bounds import find_bound
+from fastfw.experiments.bounds import Bound, find_bound
 from fastfw.experiments.methods import (
     PRESETS,
     SETTINGS,
@@ -30,8 +29,8 @@ from fastfw.experiments.setups import (
     Setup,
     best_of,
     check_sizes,
+    constants_of,
     regression,
-    schedule_of,
     take_data,
 )
 from fastfw.experiments.trials import Arrays, Plan, Progress, experiment, parallel_for
@@ -173,18 +172,9 @@ def compare(
         inner_steps=inner_steps, sub_batch_size=sub_batch_size, kept=folder is not None,
     )  # fmt: skip
     preset = default_preset(name, setting) if preset is None else preset
-    constants = {}
-    for method in chosen:
-        own = PRESETS[preset].get(method.name, Constants())
-        constants[method] = own._replace(
-            step=schedule_of(step, own.step), momentum=schedule_of(momentum, own.momentum)
-        )
+    constants = constants_of(chosen, PRESETS[preset], step=step, momentum=momentum)
     learners = setup.learners(constants, len(seeds))
-    works = [
-        setup.trial(f"{method.label}, trial {i}", "regret", method, own, seed)
-        for i, seed in enumerate(seeds, start=1)
-        for method, own in constants.items()  # they take turns: a slow machine slows all of them
-    ]
+    works = setup.trials("regret", constants, seeds)
 
     def assemble(outcomes: list[Arrays]) -> CompareResult:
         found, *trials = outcomes
@@ -195,6 +185,12 @@ def compare(
         for m, (method, learner) in enumerate(zip(chosen, learners, strict=True)):
             own = trials[m :: len(chosen)]
             columns = {name: np.array([arrays[name] for arrays in own]) for name in own[0]}
+            bound: Bound | str = ""
+            if bounds:
+                bound = find_bound(
+                    learner, method.label, setting=setting, rounds=setup.sizes.rounds, data=rows,
+                    initial_gap=max(initial - best.value + best.gap, 0.0),
+                )  # fmt: skip
             result = MethodResult(
                 method,
                 **_in_words(setup, method, constants[method], learner),
@@ -211,17 +207,9 @@ def compare(
                 nonzeros=columns["nonzeros"],
                 gradient_evaluations=columns["work"],
                 lmo_calls=columns["oracle"],
+                bound=None if isinstance(bound, str) else bound,
+                no_bound=bound if isinstance(bound, str) else "",
             )  # fmt: skip
-            if bounds:
-                gap = max(initial - best.value + best.gap, 0.0)
-                bound = find_bound(
-                    learner, method.label, setting=setting, rounds=setup.sizes.rounds, data=rows,
-                    initial_gap=gap,
-                )  # fmt: skip
-                if isinstance(bound, str):
-                    result = replace(result, no_bound=bound)
-                else:
-                    result = replace(result, bound=bound)
             results.append(result)
         return CompareResult(
             data=name,

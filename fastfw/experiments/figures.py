@@ -262,11 +262,6 @@ def network_figure(result: NetworkComparison) -> Figure:
     return figure
 
 
-def write_network_png(result: NetworkComparison, path: str | os.PathLike[str]) -> None:
-    """Write the picture."""
-    write_png(network_figure(result), path)
-
-
 # --- the paper's figures -----------------------------------------------------------------------
 
 _LABELS = {
@@ -356,8 +351,3 @@ def _draw_bars(axes: Axes, curves: tuple[Curve, ...]) -> None:
         range(len(curves)), [curve.label for curve in curves], fontsize=8, rotation=15, ha="right",
         rotation_mode="anchor",
     )  # fmt: skip
-
-
-def write_reproduction_png(result: Reproduction, path: str | os.PathLike[str]) -> None:
-    """Write the picture."""
-    write_png(reproduction_figure(result), path, palette=True)

@@ -2,47 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from fastfw.experiments import figures, tables
 from fastfw.experiments.results import CompareResult, GridSearch, NetworkComparison, Reproduction
+
+Write = Callable[[Path], None]
 
 
 class Report(NamedTuple):
     """A text; what writes tables, and pictures, by the names of their files; notes."""
 
     text: str
-    tables: Mapping[str, Any]
-    pictures: Mapping[str, Any]
+    tables: Mapping[str, Write]
+    pictures: Mapping[str, Write]
     notes: Sequence[str] = ()
 
 
 def report(result: Any) -> Report:
     """Return what is to be printed and written of a result."""
-    notes: list[str] = []
-    files: dict[str, Any]
-    picture: dict[str, Any] = {}
+
+    def table(write: Callable[[Any, Path], None]) -> Write:
+        return lambda path: write(result, path)
+
+    def picture(draw: Callable[[Any], Any], **options: Any) -> Write:
+        return lambda path: figures.write_png(draw(result), path, **options)
+
     if isinstance(result, CompareResult):
-        text = tables.format_table(result)
-        files = {"regret.csv": tables.write_regret_csv, "summary.csv": tables.write_summary_csv}
-        picture = {"regret.png": figures.write_regret_png}
-        notes = [run.no_bound for run in result.methods if run.no_bound]
-    elif isinstance(result, NetworkComparison):
-        text = tables.format_network_table(result)
-        files = {"trace.csv": tables.write_trace_csv, "summary.csv": tables.write_network_summary}
-        picture = {"network.png": figures.write_network_png}
-    elif isinstance(result, GridSearch):
-        text, files = tables.format_grid(result), {"tune.csv": tables.write_grid_csv}
-    else:
-        assert isinstance(result, Reproduction)
-        text, name = tables.format_claims(result), result.figure
-        files = {f"{name}.csv": tables.write_numbers, f"{name}-summary.csv": tables.write_last,
-                 "claims.md": tables.write_claims}  # fmt: skip
-        picture = {f"{name}.png": figures.write_reproduction_png}
-    bound = [
-        {name: partial(write, result) for name, write in group.items()}
-        for group in (files, picture)
-    ]
-    return Report(text, bound[0], bound[1], notes)
+        return Report(
+            tables.format_table(result),
+            {"regret.csv": table(tables.write_regret_csv),
+             "summary.csv": table(tables.write_summary_csv)},
+            {"regret.png": picture(figures.regret_figure)},
+            [run.no_bound for run in result.methods if run.no_bound],
+        )  # fmt: skip
+    if isinstance(result, NetworkComparison):
+        return Report(
+            tables.format_network_table(result),
+            {"trace.csv": table(tables.write_trace_csv),
+             "summary.csv": table(tables.write_network_summary)},
+            {"network.png": picture(figures.network_figure)},
+        )  # fmt: skip
+    if isinstance(result, GridSearch):
+        return Report(tables.format_grid(result), {"tune.csv": table(tables.write_grid_csv)}, {})
+    assert isinstance(result, Reproduction)
+    name, last = result.figure, table(tables.write_last)
+    return Report(
+        tables.format_claims(result),
+        {f"{name}.csv": table(tables.write_numbers), f"{name}-summary.csv": last,
+         "claims.md": table(tables.write_claims)},
+        {f"{name}.png": picture(figures.reproduction_figure, palette=True)},
+    )  # fmt: skip

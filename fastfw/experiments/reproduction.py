@@ -22,7 +22,6 @@ from fastfw.experiments.methods import (
     PRESETS,
     SUB_BATCH,
     TABLE,
-    Constants,
     constants_in_words,
     default_preset,
     default_sizes,
@@ -40,10 +39,10 @@ from fastfw.experiments.results import (
     Reproduction,
     relative_suboptimality,
 )
-from fastfw.experiments.setups import check_sizes, name_of
+from fastfw.experiments.setups import check_sizes, constants_of, name_of
 from fastfw.experiments.tables import counted
 from fastfw.experiments.training import compare_network
-from fastfw.experiments.trials import Arrays, Plan, Progress, experiment, prepared
+from fastfw.experiments.trials import Arrays, Plan, Progress, Work, experiment, prepared
 
 __all__ = ["reproduce"]
 
@@ -231,21 +230,14 @@ def _plan(
         own = {**options, "setting": setting, "tol": _TOLERANCE}
         plan = prepared(compare)(given, methods=_METHODS[figure], **own)
     setup = plan.setup
-    constants = {
-        method: presets.get(method.name, Constants())
-        for method in find_methods(_METHODS[figure], TABLE)
-    }
-    descents = []
+    constants = constants_of(find_methods(_METHODS[figure], TABLE), presets)
+    descents: list[Work] = []
     if figure == "figure1":
         seeds = range(options["seed"], options["seed"] + options["trials"])
-        descents = [
-            setup.trial(
-                f"{method.label}, N = {N}, trial {i}", "descent", method, of_method, seed,
-                rounds_at_equal_work(method, N), checkpoints=_CHECKPOINTS, gap=False,
-            )
-            for i, seed in enumerate(seeds, start=1)
-            for method, of_method in constants.items()
-        ]  # fmt: skip
+        rounds = {method: rounds_at_equal_work(method, N) for method in constants}
+        descents = setup.trials(
+            "descent", constants, seeds, rounds, f", N = {N}", checkpoints=_CHECKPOINTS, gap=False
+        )
 
     def assemble(outcomes: list[Arrays]) -> Part:
         count = len(plan.works)

@@ -86,11 +86,19 @@ def check_sizes(trials: Any, seed: Any, radius: Any, **counts: Any) -> range:
     return range(first, first + trials)
 
 
-def schedule_of(given: Any, own: Any) -> Any:
-    """Return a schedule as `Constants` hold it, or the method's own where none is given."""
-    if given is None:
-        return own
-    return (given.c, given.e) if isinstance(given, PowerSchedule) else given
+def constants_of(
+    methods: Iterable[Method], preset: Mapping[str, Constants], **given: Any
+) -> dict[Method, Constants]:
+    """Return a preset's constants, theory's where it has none; online methods take given ones."""
+    found = {}
+    for method in methods:
+        own = preset.get(method.name, Constants())
+        for name, value in given.items():
+            if value is not None and not method.offline:
+                pair: Any = (value.c, value.e) if isinstance(value, PowerSchedule) else value
+                own = own._replace(**{name: pair})
+        found[method] = own
+    return found
 
 
 def _check_scale(data: Dataset, radius: float) -> None:
@@ -217,6 +225,20 @@ class Setup:
             (method.label, *self.kind),
             partial(self._run, method, constants, min(T, 3), 0),
         )
+
+    def trials(
+        self, what: str, methods: Mapping[Method, Constants], seeds: range,
+        rounds: Mapping[Method, int] | None = None, note: str = "", **follow: Any,
+    ) -> list[Work]:  # fmt: skip
+        """Return the trials of all methods; they take turns: a slow machine slows all of them."""
+        return [
+            self.trial(
+                f"{method.label}{note}, trial {i}", what, method, own, seed,
+                None if rounds is None else rounds[method], **follow,
+            )
+            for i, seed in enumerate(seeds, start=1)
+            for method, own in methods.items()
+        ]  # fmt: skip
 
     # ------------------------------------------------------------------ how it is done
 

@@ -19,6 +19,7 @@ from fastfw.experiments.methods import Pair, find_methods
 from fastfw.experiments.results import (
     Comparator,
     CompareResult,
+    Curve,
     GridPoint,
     GridSearch,
     MethodResult,
@@ -149,16 +150,9 @@ def format_table(result: CompareResult) -> str:
     times = [run.ms_per_round for run in result.methods]
     decimals = _decimals(times, 3)
     rows = [("method", "regret (nats)", "ms/round", "suboptimality", "nonzeros")]
-    for run, regret_cell, ms in zip(result.methods, _regret_cells(result), times, strict=True):
-        rows.append(
-            (
-                run.method.label,
-                regret_cell,
-                f"{ms:.{decimals}f}",
-                f"{run.suboptimality.mean():.2e}",
-                f"{run.nonzeros.mean():.1f}",
-            )
-        )
+    for run, regret, ms in zip(result.methods, _regret_cells(result), times, strict=True):
+        means = f"{run.suboptimality.mean():.2e}", f"{run.nonzeros.mean():.1f}"
+        rows.append((run.method.label, regret, f"{ms:.{decimals}f}", *means))
     head, *lines = _aligned(rows, left=1)
     rule = "  ".join("-" * max(map(len, column)) for column in zip(*rows, strict=True))
     best = result.comparator
@@ -360,14 +354,8 @@ def write_trace_csv(result: NetworkComparison, path: StrPath) -> None:
         for trial in range(result.trials):
             for run in result.runs:
                 t = run.traces[trial]
-                columns = [
-                    t.seconds,
-                    t.losses,
-                    t.accuracies,
-                    t.test_accuracies,
-                    t.gaps,
-                    t.least_gaps,
-                ]
+                worth = t.losses, t.accuracies, t.test_accuracies, t.gaps, t.least_gaps
+                columns = t.seconds, *worth
                 for i, number in enumerate(t.rounds):
                     cells = ("" if c is None else float(c[i]) for c in columns)
                     yield (trial, run.name, int(number), *cells)
@@ -423,18 +411,11 @@ def format_grid(search: GridSearch, rows: int = 10) -> str:
     table = [["step c,e", "momentum c,e", *extra, "loss", "+-", "above best", "+-", "seconds"]]
     for point in search.points[:rows]:
         above, error = _above(search, point)
-        table.append(
-            [
-                _pair(point.step),
-                "" if point.momentum is None else _pair(point.momentum),
-                *(f"{point.scale:g}" for _ in extra),
-                "overflow" if math.isnan(point.score) else f"{point.score:.5f}",
-                _dash(standard_error(point.scores), 5),
-                _dash(above, 5),
-                _dash(error, 5),
-                _dash(point.seconds, 3),
-            ]
-        )
+        momentum = "" if point.momentum is None else _pair(point.momentum)
+        loss = "overflow" if math.isnan(point.score) else f"{point.score:.5f}"
+        numbers = [_dash(number, 5) for number in (standard_error(point.scores), above, error)]
+        scale = [f"{point.scale:g}" for _ in extra]
+        table.append([_pair(point.step), momentum, *scale, loss, *numbers, _dash(point.seconds, 3)])
     what = {"regret": "mean loss of the decisions played", "last": "loss of the last decision"}
     return "\n".join(
         [
@@ -479,9 +460,12 @@ _LAST_COLUMNS = (
 _TITLE = "# The paper's claims, answered"
 
 
-def _bounded(part: Part, panel: str) -> bool:
-    """Tell whether values depend on what the comparator's certificate leaves open."""
-    return part.comparator is not None and panel != "cost"
+def _curves(result: Reproduction) -> Iterator[tuple[Part, str, Curve, bool]]:
+    """Yield all curves, and whether they depend on what the certificate leaves open."""
+    for part in result.parts:
+        for panel, curves in part.panels.items():
+            for curve in curves:
+                yield part, panel, curve, part.comparator is not None and panel != "cost"
 
 
 def write_numbers(result: Reproduction, path: StrPath) -> None:
@@ -492,20 +476,12 @@ def write_numbers(result: Reproduction, path: StrPath) -> None:
     """
 
     def rows() -> Iterator[Sequence[Any]]:
-        for part in result.parts:
-            for panel, curves in part.panels.items():
-                for curve in curves:
-                    for trial in range(len(curve.values)):
-                        upper = curve.upper[trial].tolist()
-                        points = zip(
-                            curve.rounds.tolist(),
-                            curve.seconds[trial].tolist(),
-                            curve.values[trial].tolist(),
-                            upper if _bounded(part, panel) else [""] * len(upper),
-                            strict=True,
-                        )
-                        for point in points:
-                            yield (part.data, panel, curve.method, trial + 1, *point)
+        for part, panel, curve, bounded in _curves(result):
+            for trial, values in enumerate(curve.values):
+                columns = [curve.rounds, curve.seconds[trial], values, curve.upper[trial]]
+                for *point, upper in zip(*(c.tolist() for c in columns), strict=True):
+                    last = upper if bounded else ""
+                    yield (part.data, panel, curve.method, trial + 1, *point, last)
 
     _write_csv(path, _NUMBERS_COLUMNS, rows())
 
@@ -514,19 +490,16 @@ def write_last(result: Reproduction, path: StrPath) -> None:
     """Write the last point of every curve, means over the trials."""
 
     def rows() -> Iterator[Sequence[Any]]:
-        for part in result.parts:
+        for part, panel, curve, bounded in _curves(result):
             best = part.comparator
             certificate = ("", "") if best is None else (best.value, best.gap)
-            for panel, curves in part.panels.items():
-                for curve in curves:
-                    upper = float(curve.upper[:, -1].mean()) if _bounded(part, panel) else ""
-                    yield (
-                        part.data, panel, curve.method, result.trials, result.seed,
-                        int(curve.rounds[-1]), float(curve.final.mean()),
-                        _cell(standard_error(curve.final)), upper,
-                        float(curve.seconds[:, -1].mean()), curve.work, curve.oracle_calls,
-                        *certificate, part.constants[curve.method],
-                    )  # fmt: skip
+            yield (
+                part.data, panel, curve.method, result.trials, result.seed, int(curve.rounds[-1]),
+                float(curve.final.mean()), _cell(standard_error(curve.final)),
+                float(curve.upper[:, -1].mean()) if bounded else "",
+                float(curve.seconds[:, -1].mean()), curve.work, curve.oracle_calls,
+                *certificate, part.constants[curve.method],
+            )  # fmt: skip
 
     _write_csv(path, _LAST_COLUMNS, rows())
 
@@ -566,18 +539,11 @@ def format_claims(result: Reproduction) -> str:
         "time: when the first of the two methods has finished; earlier it may have been "
         "otherwise, see the picture."
     )
-    lines += [
-        f"{counted(result.trials, 'trial')} from seed {result.seed}.{short} {how}",
-        "",
-        f"Machine: {machine()}.",
-    ]
+    said = f"{counted(result.trials, 'trial')} from seed {result.seed}.{short} {how}"
+    lines += [said, "", f"Machine: {machine()}."]
     for part in result.parts:
         lines += ["", *_about(part)]
-    lines += [
-        "",
-        "| claim | what the paper says | data | verdict | numbers |",
-        "|---|---|---|---|---|",
-    ]
+    lines += ["", "| claim | what the paper says | data | verdict | numbers |", "|---" * 5 + "|"]
     for f in find(result):
         cells = (f.claim, f.statement, f.data, f"**{f.verdict}**", f.numbers)
         lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
@@ -609,13 +575,7 @@ def _certificate(best: Comparator) -> str:
 
 
 def _plain(value: Any) -> str:
-    return (
-        f"{value:,}"
-        if isinstance(value, int)
-        else f"{value:g}"
-        if isinstance(value, float)
-        else str(value)
-    )
+    return format(value, {int: ",", float: "g"}.get(type(value), ""))
 
 
 def _duration(seconds: float) -> str:

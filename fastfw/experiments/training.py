@@ -20,8 +20,8 @@ from fastfw.experiments.methods import (
 from fastfw.experiments.results import NetworkComparison, NetworkRun
 from fastfw.experiments.setups import (
     check_sizes,
+    constants_of,
     network,
-    schedule_of,
     take_data,
     trace_of,
 )
@@ -120,14 +120,7 @@ def compare_network(
         dtype=dtype, init=init, kept=folder is not None,
     )  # fmt: skip
     preset = NETWORK_PRESETS[network_family(name) if constants is None else constants]
-    own = {}
-    for method in chosen:
-        given = preset[method.name]
-        if not method.offline:
-            given = given._replace(
-                step=schedule_of(step, given.step), momentum=schedule_of(momentum, given.momentum)
-            )
-        own[method] = given
+    own = constants_of(chosen, preset, step=step, momentum=momentum)
     setup.learners(own, len(seeds))
     rounds_of = {
         method: rounds_at_equal_work(
@@ -135,14 +128,7 @@ def compare_network(
         )
         for method, given in own.items()
     }
-    works = [
-        setup.trial(
-            f"{method.label}, trial {i}", "network", method, given, seed, rounds_of[method],
-            checkpoints=checkpoints, gap=bool(gap),
-        )
-        for i, seed in enumerate(seeds, start=1)
-        for method, given in own.items()  # they take turns: a slow machine slows all of them
-    ]  # fmt: skip
+    works = setup.trials("network", own, seeds, rounds_of, checkpoints=checkpoints, gap=bool(gap))
 
     def assemble(outcomes: list[Arrays]) -> NetworkComparison:
         runs = []
