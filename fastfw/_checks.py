@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._csr import check_structure, csr_features, is_sparse
+from fastfw._csr import check_matrix, check_structure, csr_features, is_sparse, not_finite
 
 FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
 IndexArray: TypeAlias = npt.NDArray[np.intp]
@@ -69,20 +69,7 @@ def features(
         csr: FloatArray = csr_features(X, name=name, n_features=n_features, dtype=target)
         return csr
     given = real_array(X, name)
-    if given.ndim != 2:
-        hint = f"; a single sample is {name}[np.newaxis, :]" if given.ndim == 1 else ""
-        raise ValueError(
-            f"{name} must be a matrix of shape (n_samples, n_features), "
-            f"but it has shape {given.shape}{hint}"
-        )
-    rows, columns = given.shape
-    if rows == 0 or columns == 0:
-        raise ValueError(
-            f"{name} is empty: its shape is {given.shape}, "
-            "and at least one row and one column are needed"
-        )
-    if n_features is not None and columns != n_features:
-        raise ValueError(f"{name} has {columns} columns, but {n_features} features are wanted")
+    check_matrix(given, name, n_features)
     if target is None:
         native = given.dtype.newbyteorder("=")
         target = native if native in (_FLOAT64, _FLOAT32) else _FLOAT64
@@ -90,15 +77,8 @@ def features(
     canonical = _canonical(given, target)
     first = _first_non_finite(canonical) if finite and given.dtype.kind == "f" else -1
     if first >= 0:
-        i, j = divmod(first, columns)
-        value = given[i, j]
-        if np.isfinite(value):
-            raise ValueError(
-                f"{name}[{i}, {j}] is {value}, which {target.name} cannot hold; rescale {name}"
-            )
-        raise ValueError(
-            f"{name}[{i}, {j}] is {value}; {name} must be finite: drop or impute such rows"
-        )
+        i, j = divmod(first, given.shape[1])
+        raise not_finite(name, i, j, given[i, j], target)
     return canonical
 
 

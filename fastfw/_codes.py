@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, in_range, sealed
+from fastfw._csr import check_matrix
 
 #: Bytes as kernels take them: the values, and scale and offset in the parameters' dtype.
 Coded: TypeAlias = tuple[npt.NDArray[np.uint8], FloatArray]
@@ -55,14 +56,7 @@ class Codes(NamedTuple):
 def codes(X: Any, scale: npt.ArrayLike | None, offset: npt.ArrayLike | None) -> Codes:
     """Return bytes with their scale and offset, checked, in canonical form."""
     X = np.asarray(X)
-    if X.ndim != 2:
-        raise ValueError(
-            f"X must be a matrix of shape (n_samples, n_features), but it has shape {X.shape}"
-        )
-    if X.size == 0:
-        raise ValueError(
-            f"X is empty: its shape is {X.shape}, and at least one row and one column are needed"
-        )
+    check_matrix(X, "X")
     columns = [
         _numbers(given, default, name, len(X))
         for given, default, name in ((scale, 1.0, "scale"), (offset, 0.0, "offset"))

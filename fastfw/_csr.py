@@ -42,44 +42,51 @@ def csr_features(
     array([[0., 0., 1.],
            [5., 0., 0.]])
     """
-    if X.ndim != 2:
-        raise ValueError(
-            f"{name} must be a matrix of shape (n_samples, n_features), but it has shape {X.shape}"
-        )
     if X.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers, but its dtype is {X.dtype}")
-    rows, columns = X.shape
-    if rows == 0 or columns == 0:
-        raise ValueError(
-            f"{name} is empty: its shape is {X.shape}, "
-            "and at least one row and one column are needed"
-        )
-    if n_features is not None and columns != n_features:
-        raise ValueError(f"{name} has {columns} columns, but {n_features} features are wanted")
+    check_matrix(X, name, n_features)
     if dtype is None:
         single = X.dtype.newbyteorder("=") == np.float32
         dtype = np.dtype(np.float32 if single else np.float64)
     given, X = X, sound_csr(X, name)
     indptr, indices, data = csr_parts(X)
-    large = max(columns, int(indptr[-1])) > _INT32_MAX
-    width = np.int64 if large else np.int32
     nnz = int(indptr[-1])
+    width = np.int64 if max(X.shape[1], nnz) > _INT32_MAX else np.int32
     with np.errstate(over="ignore", invalid="ignore"):  # found by the check that follows
         data = np.require(data[:nnz], dtype, ["C", "A"])
     finite = np.isfinite(data)
     if given.dtype.kind == "f" and not finite.all():
         q = int(np.argmin(finite))
         i, j = int(np.searchsorted(indptr, q, side="right")) - 1, int(indices[q])
-        value = X.data[q]
-        if np.isfinite(value):
-            raise ValueError(
-                f"{name}[{i}, {j}] is {value}, which {dtype.name} cannot hold; rescale {name}"
-            )
-        raise ValueError(
-            f"{name}[{i}, {j}] is {value}; {name} must be finite: drop or impute such rows"
-        )
+        raise not_finite(name, i, j, X.data[q], dtype)
     arrays = [data, *(np.require(a, width, ["C", "A"]) for a in (indices[:nnz], indptr))]
-    return _assembled(arrays, (rows, columns))
+    return _assembled(arrays, X.shape)
+
+
+def check_matrix(X: Any, name: str, n_features: int | None = None) -> None:
+    """Refuse what is no matrix, is empty, or has another number of columns than is wanted."""
+    if X.ndim != 2:
+        single = X.ndim == 1 and not is_sparse(X)
+        hint = f"; a single sample is {name}[np.newaxis, :]" if single else ""
+        raise ValueError(
+            f"{name} must be a matrix of shape (n_samples, n_features), but it has shape "
+            f"{X.shape}{hint}"
+        )
+    if 0 in X.shape:
+        raise ValueError(
+            f"{name} is empty: its shape is {X.shape}, "
+            "and at least one row and one column are needed"
+        )
+    if n_features is not None and X.shape[1] != n_features:
+        raise ValueError(f"{name} has {X.shape[1]} columns, but {n_features} features are wanted")
+
+
+def not_finite(name: str, i: int, j: int, value: Any, dtype: np.dtype[Any]) -> ValueError:
+    """Word the error for an entry that is not finite, or not in a dtype."""
+    at = f"{name}[{i}, {j}] is {value}"
+    if np.isfinite(value):
+        return ValueError(f"{at}, which {dtype.name} cannot hold; rescale {name}")
+    return ValueError(f"{at}; {name} must be finite: drop or impute such rows")
 
 
 def csr_parts(X: CSR) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
