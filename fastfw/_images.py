@@ -10,13 +10,12 @@ import gzip
 import io
 import math
 import pickle
-import pickletools
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -159,17 +158,17 @@ def read_records(path: Path) -> _Batch:
 
 def read_pickle(path: Path) -> _Batch:
     """Read a file of CIFAR-10's Python version, running nothing that it may ask for."""
-    content = path.read_bytes()
+    unpickler = _Unpickler(path)
     try:
-        found = _Unpickler(content).load()
+        found = unpickler.load()
         if not isinstance(found, dict):
             raise ValueError(f"a {type(found).__name__}, where a dictionary is wanted")
         # Python 2 wrote the keys as bytes
         entries = {k.encode() if isinstance(k, str) else k: v for k, v in found.items()}
         pixels = _pixels(entries.get(b"data"))
         return pixels, _labels(entries.get(b"labels"), len(pixels))
-    except _Refused as error:
-        raise _refusal(path, error) from None
+    except _Refused:
+        raise
     except MemoryError:
         raise ValueError(f"{path}: claims more content than fits into memory") from None
     # Damage surfaces as a dozen kinds of exception from the unpickler.
@@ -183,23 +182,15 @@ def read_pickle(path: Path) -> _Batch:
 def refuse_calls(path: Path) -> None:
     """Raise ValueError if a pickle, of whose content nothing is wanted, asks for a function."""
     try:
-        _Unpickler(path.read_bytes()).load()
-    except _Refused as error:
-        raise _refusal(path, error) from None
+        _Unpickler(path).load()
+    except _Refused:
+        raise
     except Exception:  # damage does no harm
         return
 
 
-class _Refused(Exception):
-    """What a pickle asks for and does not get."""
-
-
-def _refusal(path: Path, error: _Refused) -> ValueError:
-    return ValueError(
-        f"{path}: asks for {error}, which is neither an array nor bytes, a list or a dictionary; "
-        "such a pickle can run any code, so nothing of it was loaded or run: fetch the file again "
-        "from where CIFAR-10 is published, and trust this copy no further"
-    )
+class _Refused(ValueError):
+    """A pickle asks for what it does not get."""
 
 
 class _Dtype:
@@ -220,17 +211,85 @@ class ArrayOfBytes:
         self.state = state
 
 
-class _Unpickler(pickle.Unpickler):
-    """Python's unpickler, for what `_checked` lets through; names lead to what is here."""
+class _Content(io.BytesIO):
+    """The content of a file, which says so where it is shorter than it promised."""
 
-    def __init__(self, content: bytes) -> None:
-        super().__init__(io.BytesIO(_checked(content)), encoding="bytes")
+    def read(self, size: int | None = -1, /) -> bytes:
+        found = super().read(size)
+        if size is not None and len(found) < size:
+            raise ValueError(f"{size} bytes are promised, but {len(found)} follow")
+        return found
+
+
+#: Instructions for plain data and for names, which lead no further than `find_class`.
+_DATA = """
+    PROTO FRAME STOP MARK NONE NEWTRUE NEWFALSE INT LONG BININT BININT1 BININT2 LONG1 LONG4 FLOAT
+    BINFLOAT STRING BINSTRING SHORT_BINSTRING UNICODE BINUNICODE SHORT_BINUNICODE BINUNICODE8
+    BINBYTES SHORT_BINBYTES BINBYTES8 BYTEARRAY8 EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 EMPTY_LIST
+    LIST APPEND APPENDS EMPTY_DICT DICT SETITEM SETITEMS PUT BINPUT LONG_BINPUT MEMOIZE GET BINGET
+    LONG_BINGET GLOBAL STACK_GLOBAL EXT1 EXT2 EXT4
+"""
+#: Instructions that run code, and what they ask for.
+_RUN = {
+    "OBJ": "an object of a class",
+    "NEWOBJ": "a new object of a class",
+    "NEWOBJ_EX": "a new object of a class, with named arguments",
+    "PERSID": "an object outside of the file",
+    "BINPERSID": "an object outside of the file",
+    "NEXT_BUFFER": "a buffer outside of the file",
+    "READONLY_BUFFER": "a buffer outside of the file",
+}
+#: Names that are known.
+_NAMES = {
+    ("numpy", "ndarray"),
+    ("numpy", "dtype"),
+    # by which Python 3 writes bytes, and no bytes, into older kinds of pickles
+    ("_codecs", "encode"),
+    ("__builtin__", "bytes"),
+}
+for _core in ("numpy.core", "numpy._core"):  # of NumPy 1 and 2
+    _NAMES |= {(f"{_core}.multiarray", "_reconstruct"), (f"{_core}.numeric", "_frombuffer")}
+
+
+class _Unpickler(pickle._Unpickler):
+    """Python's unpickler for plain data and arrays of bytes, which refuses all else.
+
+    The one in Python: the one in C makes room for whatever is promised.
+    """
+
+    def __init__(self, path: Path) -> None:
+        content = path.read_bytes()
+        self._file = _Content(content)
+        super().__init__(self._file, encoding="bytes")
+        self._path = path
         self._room = len(content)  # bytes that text may still be encoded to: it is part of the file
+
+    def load(self) -> Any:
+        """Return what the file holds."""
+        found = super().load()
+        reader: Any = self
+        left = len(reader.read(-1)) + len(self._file.read())
+        if left:
+            raise ValueError(f"{left} bytes follow the end of the pickle")
+        return found
+
+    def refuse(self, what: str) -> NoReturn:
+        """Say what is asked for, and what to do."""
+        raise _Refused(
+            f"{self._path}: asks for {shown(what)}, which is neither an array nor bytes, a list or "
+            "a dictionary; such a pickle can run any code, so nothing of it was loaded or run: "
+            "fetch the file again from where CIFAR-10 is published, and trust this copy no further"
+        )
 
     def find_class(self, module: str, name: str) -> Any:
         """Return what stands for a name; nothing is imported."""
-        _made_by(module, name)
+        if (module, name) not in _NAMES:
+            self.refuse(f"{module}.{name}")
         return partial(self._make, name)
+
+    def get_extension(self, code: int) -> None:
+        """Refuse what programs register with `copyreg`."""
+        self.refuse(f"the object registered under number {code}")
 
     def _make(self, *call: Any) -> Any:
         """Do what a known name stands for."""
@@ -256,179 +315,73 @@ class _Unpickler(pickle.Unpickler):
         raise ValueError(f"{call[0]} with arguments that no array has")
 
 
-#: Names that are known, and what a call of them makes.
-_NAMES = {
-    ("numpy", "ndarray"): "ndarray",
-    ("numpy", "dtype"): "_Dtype",
-    # by which Python 3 writes bytes, and no bytes, into older kinds of pickles
-    ("_codecs", "encode"): "bytes",
-    ("__builtin__", "bytes"): "bytes",
-}
-for _core in ("numpy.core", "numpy._core"):  # of NumPy 1 and 2
-    _NAMES[f"{_core}.multiarray", "_reconstruct"] = "ArrayOfBytes"
-    _NAMES[f"{_core}.numeric", "_frombuffer"] = "ArrayOfBytes"
+def _code(name: str) -> int:
+    """Return the code of an instruction."""
+    return int(getattr(pickle, name)[0])
 
 
-def _made_by(module: str, name: str) -> str:
-    if (module, name) not in _NAMES:
-        raise _Refused(shown(f"{module}.{name}"))
-    return _NAMES[module, name]
+_as_python: dict[int, Callable[[Any], None]] = pickle._Unpickler.dispatch
 
 
-_PLAIN = frozenset(
+def _reduce(unpickler: Any) -> None:
+    called = unpickler.stack[-2]
+    if not isinstance(called, partial):
+        unpickler.refuse(f"a call of {type(called).__name__}")
+    _as_python[_code("REDUCE")](unpickler)
+
+
+def _build(unpickler: Any) -> None:
+    built = unpickler.stack[-2]
+    if not isinstance(built, ArrayOfBytes | _Dtype):
+        unpickler.refuse(f"attributes of {type(built).__name__}")
+    _as_python[_code("BUILD")](unpickler)
+
+
+def _inst(unpickler: Any) -> None:
+    names = [unpickler.readline()[:-1].decode("latin-1") for _ in range(2)]
+    unpickler.refuse(f"an object of {'.'.join(names)}")
+
+
+def _bytearray(unpickler: Any) -> None:
+    (size,) = struct.unpack("<Q", unpickler.read(8))
+    unpickler.append(bytearray(unpickler.read(size)))
+
+
+def _with_text_keys(name: str, keys: slice) -> Callable[[Any], None]:
+    """Make an instruction for dictionaries look at keys, where they lie on the stack.
+
+    Others than text may take forever to be compared, or more stack than there is.
     """
-    PROTO STOP MARK NONE NEWTRUE NEWFALSE INT LONG BININT BININT1 BININT2 LONG1 LONG4 FLOAT BINFLOAT
-    STRING BINSTRING SHORT_BINSTRING BINBYTES SHORT_BINBYTES BINBYTES8 BYTEARRAY8 EMPTY_TUPLE TUPLE
-    TUPLE1 TUPLE2 TUPLE3 EMPTY_LIST LIST APPEND APPENDS EMPTY_DICT DICT SETITEM SETITEMS
-    """.split()  # noqa: SIM905  shorter to read
-)
-#: Instructions that run code, and what they ask for.
-_RUNS = {
-    "INST": "an object of {}",
-    "OBJ": "an object of a class",
-    "NEWOBJ": "a new object of a class",
-    "NEWOBJ_EX": "a new object of a class, with named arguments",
-    "PERSID": "an object outside of the file",
-    "BINPERSID": "an object outside of the file",
-    "NEXT_BUFFER": "a buffer outside of the file",
-    "READONLY_BUFFER": "a buffer outside of the file",
-    # what programs register with `copyreg`
-    "EXT1": "the object registered under number {}",
-    "EXT2": "the object registered under number {}",
-    "EXT4": "the object registered under number {}",
-}
-_OPCODES = {op.code.encode("latin-1"): op for op in pickletools.opcodes}
-#: What instructions take off the stack, and leave there.
-_TAKEN = {op.name: [kind.name for kind in op.stack_before] for op in pickletools.opcodes}
-_MADE = {op.name: [(kind.name, None) for kind in op.stack_after] for op in pickletools.opcodes}
-#: What instructions must find, by what pickletools calls it.
-_WANTED = {
-    "list": "adds to a list where there is none",
-    "dict": "adds to a dictionary where there is none",
-    "str": "a name that is no text",
-}
 
-
-def _instructions(content: bytes) -> Iterator[tuple[pickletools.OpcodeInfo, Any, int, int]]:
-    """Yield the instructions of a pickle: what it is, its argument, where it starts and stops.
-
-    As `pickletools.genops`, but names and strings of Python 2 need not be ASCII.
-    """
-    file = io.BytesIO(content)
-    name = ""
-    while name != "STOP":
-        start = file.tell()
-        code = file.read(1)
-        if code not in _OPCODES:
-            raise ValueError(f"byte {code.hex()} at {start} is no instruction for data")
-        op = _OPCODES[code]
-        name = op.name
-        try:
-            if name in ("GLOBAL", "INST", "STRING"):
-                lines = [file.readline() for _ in range(1 if name == "STRING" else 2)]
-                if lines[-1][-1:] != b"\n":
-                    raise ValueError("no end of line")
-                arg: Any = [line[:-1].decode("latin-1") for line in lines]
-            else:
-                arg = op.arg.reader(file) if op.arg else None
-        except ValueError as error:
-            raise ValueError(f"{name} is not followed by what it promised: {error}") from None
-        yield op, arg, start, file.tell()
-
-
-def _checked(content: bytes) -> bytes:
-    """Return a pickle without its frames, having seen that it does no more than make plain data.
-
-    Python's unpickler would reserve whatever is promised, make room for any place in the memo that
-    a file names, and hash whatever is to be a key: nested tuples without end. Where an instruction
-    crosses the end of a frame, it reads other instructions than are seen here.
-    """
-    # A value is its type and, of text, what it says; of a known name, what a call of it makes.
-    stack: list[tuple[str, Any]] = []
-    marks: list[int] = []
-    memo: dict[int, tuple[str, Any]] = {}
-    pieces: list[bytes] = []
-    kept = frame = stop = 0  # where the next piece starts, a frame and an instruction stop
-    for op, arg, start, stop in _instructions(content):
-        name = op.name
-        if start < frame < stop:
-            raise ValueError("goes on beyond the end of a frame")
-        if name == "FRAME":
-            if start < frame or arg > len(content) - stop:
-                raise ValueError("a frame that is cut short")
-            pieces.append(content[kept:start])
-            kept, frame = stop, stop + arg
-            continue
-        if name in _RUNS:
-            asked = ".".join(arg) if name == "INST" else arg
-            raise _Refused(_RUNS[name].format(shown(str(asked))))
-
-        before = _TAKEN[name]
-        if not before and name in _PLAIN and name != "MARK":
-            stack += _MADE[name]
-            continue
-        group: list[tuple[str, Any]] = []
-        if "mark" in before:
-            if not marks:
-                raise ValueError("ends a group of values that it has not begun")
-            mark = marks.pop()
-            group = stack[mark:]
-            del stack[mark:]
-            before = before[: before.index("mark")]
-        if "PUT" in name:  # looks at a value
-            before = ["any"]
-        first = len(stack) - len(before)
-        if first < (marks[-1] if marks else 0):
-            raise ValueError("takes a value where there is none")
-        values = stack[first:]
-        del stack[first:]
-        for wanted, (found, _) in zip(before, values, strict=True):
-            if wanted in _WANTED and found != wanted:
-                raise ValueError(_WANTED[wanted])
-
-        keys = group[::2]
-        if name == "SETITEM":
-            keys = values[1:2]
-        # Other keys may take forever to be compared, or more stack than there is.
-        if name in ("SETITEM", "SETITEMS", "DICT") and any(
-            found not in ("str", "bytes", "bytes_or_str") for found, _ in keys
-        ):
+    def load(unpickler: Any) -> None:
+        if not all(isinstance(key, str | bytes) for key in unpickler.stack[keys]):
             raise ValueError("a dictionary with keys that are not text")
-        match name:
-            case "MARK":
-                marks.append(len(stack))
-            case "PUT" | "BINPUT" | "LONG_BINPUT" | "MEMOIZE":
-                place = len(memo) if name == "MEMOIZE" else arg
-                if not 0 <= place < len(content):  # of what is put there, each takes a byte
-                    raise ValueError(f"place {shown(place)} in the memo of a file not as long")
-                memo[place] = values[0]
-                stack += values
-            case "GET" | "BINGET" | "LONG_BINGET":
-                if arg not in memo:
-                    raise ValueError("refers to a value that it has not stored")
-                stack.append(memo[arg])
-            case "GLOBAL" | "STACK_GLOBAL":
-                module, function = arg or [text for _, text in values]
-                stack.append(("_Known", _made_by(module, function)))
-            case "REDUCE":
-                if values[0][0] != "_Known":
-                    raise _Refused(f"a call of {values[0][0]}")
-                stack.append((values[0][1], None))
-            case "BUILD":
-                if values[0][0] not in ("ArrayOfBytes", "_Dtype"):
-                    raise _Refused(f"attributes of {values[0][0]}")
-                stack.append(values[0])
-            case "UNICODE" | "BINUNICODE" | "SHORT_BINUNICODE" | "BINUNICODE8":
-                stack.append(("str", arg))
-            case _ if name in _PLAIN:
-                stack += _MADE[name]
-            case _:
-                raise ValueError(f"{name} is no instruction for data")
-    if stop < len(content):
-        raise ValueError(f"{len(content) - stop} bytes follow the end of the pickle")
-    if stack or marks:
-        raise ValueError("ends with something unfinished")
-    return b"".join((*pieces, content[kept:]))
+        _as_python[_code(name)](unpickler)
+
+    return load
+
+
+class _Instructions(dict[int, Callable[[Any], None]]):
+    """What is done at each instruction, by its code."""
+
+    def __missing__(self, code: int) -> Any:
+        raise ValueError(f"byte {code:02x} is no instruction for data")
+
+
+_Unpickler.dispatch = _Instructions(
+    {_code(name): _as_python[_code(name)] for name in _DATA.split()}
+    | {_code(name): partial(_Unpickler.refuse, what=what) for name, what in _RUN.items()}
+    | {_code("REDUCE"): _reduce, _code("BUILD"): _build, _code("INST"): _inst}
+    | {_code("BYTEARRAY8"): _bytearray}
+    | {
+        _code(name): _with_text_keys(name, keys)
+        for name, keys in (
+            ("SETITEM", slice(-2, -1)),
+            ("SETITEMS", slice(0, None, 2)),
+            ("DICT", slice(0, None, 2)),
+        )
+    }
+)
 
 
 def _pixels(array: object) -> _ByteArray:
