@@ -26,18 +26,13 @@ from fastfw._checks import (
 )
 from fastfw._csr import is_sparse
 from fastfw._fitting import Look, Plan
+from fastfw.experiments import methods
 from fastfw.learners._base import OnlineLearner
 from fastfw.schedules import as_schedule
 from fastfw.sets._base import radius_of
 
-#: Methods by name: class and whether it takes a momentum.
-METHODS = {
-    "orgfw": ("ORGFW", True),
-    "osfw": ("OSFW", True),
-    "ofw": ("OFW", False),
-    "oaw": ("OAW", False),
-    "regularized_ofw": ("RegularizedOFW", False),
-}
+#: Methods by name: those that make one step a batch.
+METHODS = {row.name.replace("-", "_"): row for row in methods.METHODS if not row.meta}
 #: Parameters that a learner is made of, and that it cannot change later.
 MADE_OF = (
     "method", "radius", "step", "momentum", "fit_intercept", "intercept_scaling", "scaling", "dtype"
@@ -60,7 +55,7 @@ class Online(NamedTuple):
     """The parameters that the learner was made of."""
 
 
-def checked(given: Mapping[str, Any]) -> Plan:
+def check_parameters(given: Mapping[str, Any]) -> Plan:
     """Check all parameters of the estimator and return those that say how to fit."""
     method = choice(given["method"], "method", METHODS)
     if given["radius"] != "auto" or not isinstance(given["radius"], str):
@@ -69,7 +64,7 @@ def checked(given: Mapping[str, Any]) -> Plan:
     for name in ("step", "momentum"):
         if given[name] is not None:
             as_schedule(given[name], name)
-    if given["momentum"] is not None and not METHODS[method][1]:
+    if given["momentum"] is not None and not METHODS[method].momentum:
         raise ValueError(f"the method {method!r} has no momentum; leave momentum at None")
     boolean(given["fit_intercept"], "fit_intercept")
     positive_float(given["intercept_scaling"], "intercept_scaling")
@@ -101,7 +96,7 @@ def _random_state(given: Any) -> Any:
         ) from None
 
 
-def distinct(classes: Any) -> npt.NDArray[Any]:
+def sort_classes(classes: Any) -> npt.NDArray[Any]:
     """Return the labels that `partial_fit` is told of, sorted."""
     given = as_array(classes, "classes")
     if given.ndim != 1 or (given.dtype.kind == "f" and not np.isfinite(given).all()):
@@ -161,7 +156,9 @@ def row_weights(
     return weights
 
 
-def used(X: Any, labels: npt.NDArray[Any], weights: npt.NDArray[np.float64]) -> tuple[Any, ...]:
+def drop_weightless(
+    X: Any, labels: npt.NDArray[Any], weights: npt.NDArray[np.float64]
+) -> tuple[Any, ...]:
     """Return the rows of weight above zero, their labels and weights."""
     rows = np.flatnonzero(weights)
     return (X, labels, weights) if rows.size == weights.size else (
@@ -171,7 +168,7 @@ def used(X: Any, labels: npt.NDArray[Any], weights: npt.NDArray[np.float64]) -> 
 
 def _by_class(given: Mapping[Any, float], classes: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Return the weight of each class, 1 where none is given."""
-    names = listed(classes)
+    names = as_list(classes)
     given = {_as_listed(label, classes): weight for label, weight in given.items()}
     strange = [label for label in given if label not in names]
     missing = [label for label in names if label not in given]
@@ -186,13 +183,13 @@ def _by_class(given: Mapping[Any, float], classes: npt.NDArray[Any]) -> npt.NDAr
 # --- labels ---------------------------------------------------------------------------------------
 
 
-def listed(labels: npt.NDArray[Any]) -> list[Any]:
+def as_list(labels: npt.NDArray[Any]) -> list[Any]:
     """Return labels as objects of Python; dates, which it has not in all units, as NumPy's."""
     return list(labels) if labels.dtype.kind in "mM" else labels.tolist()
 
 
 def _as_listed(label: Any, classes: npt.NDArray[Any]) -> Any:
-    """Return a date or duration as `listed` has it, whatever its type and unit."""
+    """Return a date or duration as `as_list` has it, whatever its type and unit."""
     kind = classes.dtype.kind
     if kind in "mM":
         with suppress(TypeError, ValueError):
@@ -217,7 +214,7 @@ def column_scale(X: Any, scaling: str | None) -> FloatArray:
     return np.asarray(scale, X.dtype)
 
 
-def grown(scale: FloatArray, largest: FloatArray) -> FloatArray:
+def grow_scale(scale: FloatArray, largest: FloatArray) -> FloatArray:
     """Return the scale after more rows: their largest magnitudes, but at most twice what it was.
 
     A column without an entry so far takes what comes.
@@ -226,12 +223,12 @@ def grown(scale: FloatArray, largest: FloatArray) -> FloatArray:
         return np.where(scale == 0.0, largest, np.clip(largest, scale, 2.0 * scale))
 
 
-def nonzero(scale: FloatArray) -> FloatArray:
+def divisors(scale: FloatArray) -> FloatArray:
     """Return what columns are divided by: their scale, 1 for those without an entry."""
     return np.where(scale == 0.0, scale.dtype.type(1.0), scale)
 
 
-def scaled(X: Any, scale: FloatArray, intercept: float | None, *, clip: bool = False) -> Any:
+def scale_columns(X: Any, scale: FloatArray, intercept: float | None, *, clip: bool = False) -> Any:
     """Return X divided by the scale of its columns (no zeros), with a column for the intercept.
 
     With `clip` what then lies beyond [-1, 1] is put on its border.

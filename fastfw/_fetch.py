@@ -15,7 +15,7 @@ import numpy.typing as npt
 import platformdirs
 
 from fastfw._files import atomic_write
-from fastfw._messages import shown
+from fastfw._messages import escape
 
 FETCHED = ("mnist", "cifar10")
 """What `fetch` knows."""
@@ -53,7 +53,7 @@ def fetch(name: str, base: Path) -> None:
         with tempfile.TemporaryDirectory() as scratch:
             bunch = fetch_openml(data_id=number, data_home=scratch, as_frame=False, parser=parser)
     except (OSError, HTTPException) as error:  # no network, or an answer that is none or half
-        reason = shown(str(error) or type(error).__name__, 300)
+        reason = escape(str(error) or type(error).__name__, 300)
         raise ConnectionError(
             f"data set {name!r} could not be fetched from OpenML ({reason}): "
             f"try again where there is a network, {elsewhere}"
@@ -63,7 +63,7 @@ def fetch(name: str, base: Path) -> None:
     # Unknown there, differs from its checksum, or damaged: a dozen kinds of exception.
     except Exception as error:
         raise ValueError(
-            f"data set {name!r}: what OpenML sent cannot be used ({shown(str(error), 300)}): "
+            f"data set {name!r}: what OpenML sent cannot be used ({escape(str(error), 300)}): "
             f"try again later, {elsewhere}"
         ) from None
     pixels, labels = _as_bytes(bunch.data, name, "pixels"), _as_bytes(bunch.target, name, "labels")

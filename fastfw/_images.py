@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
-from fastfw._messages import shown
+from fastfw._messages import escape
 
 _CIFAR_PIXELS = 3 * 32 * 32
 _READ = 1 << 20
@@ -42,7 +42,7 @@ def read_idx_pair(
     pixels = _read_idx(images, ndim=3)
     if len(pixels) != len(y):
         raise ValueError(f"{images} has {len(pixels)} images, but {classes} has {len(y)} labels")
-    return scaled(pixels, dtype), y
+    return scale_pixels(pixels, dtype), y
 
 
 def _read_idx(path: Path, *, ndim: int) -> _ByteArray:
@@ -92,7 +92,7 @@ def _idx_shape(header: bytes, path: Path, ndim: int) -> tuple[int, ...]:
     return shape
 
 
-def scaled(pixels: _ByteArray, dtype: np.dtype[Any]) -> FloatArray:
+def scale_pixels(pixels: _ByteArray, dtype: np.dtype[Any]) -> FloatArray:
     """Return pixels / 255 as an (n, d) array, in one pass and with no other array made.
 
     Bytes stay as they are.
@@ -175,7 +175,7 @@ def read_pickle(path: Path) -> _Batch:
     except Exception as error:
         raise ValueError(
             f"{path}: not a batch of CIFAR-10's Python version, or damaged: "
-            f"{shown(str(error), 200)}"
+            f"{escape(str(error), 200)}"
         ) from None
 
 
@@ -225,8 +225,8 @@ class _Content(io.BytesIO):
 _DATA = """
     PROTO FRAME STOP MARK NONE NEWTRUE NEWFALSE INT LONG BININT BININT1 BININT2 LONG1 LONG4 FLOAT
     BINFLOAT STRING BINSTRING SHORT_BINSTRING UNICODE BINUNICODE SHORT_BINUNICODE BINUNICODE8
-    BINBYTES SHORT_BINBYTES BINBYTES8 BYTEARRAY8 EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 EMPTY_LIST
-    LIST APPEND APPENDS EMPTY_DICT DICT SETITEM SETITEMS PUT BINPUT LONG_BINPUT MEMOIZE GET BINGET
+    BINBYTES SHORT_BINBYTES BINBYTES8 EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 EMPTY_LIST
+    LIST APPEND APPENDS EMPTY_DICT PUT BINPUT LONG_BINPUT MEMOIZE GET BINGET
     LONG_BINGET GLOBAL STACK_GLOBAL EXT1 EXT2 EXT4
 """
 #: Instructions that run code, and what they ask for.
@@ -276,8 +276,8 @@ class _Unpickler(pickle._Unpickler):
     def refuse(self, what: str) -> NoReturn:
         """Say what is asked for, and what to do."""
         raise _Refused(
-            f"{self._path}: asks for {shown(what)}, which is neither an array nor bytes, a list or "
-            "a dictionary; such a pickle can run any code, so nothing of it was loaded or run: "
+            f"{self._path}: asks for {escape(what)}, which is neither an array nor bytes, a list "
+            "or a dictionary; such a pickle can run any code, so nothing of it was loaded or run: "
             "fetch the file again from where CIFAR-10 is published, and trust this copy no further"
         )
 
@@ -302,7 +302,7 @@ class _Unpickler(pickle._Unpickler):
                 plain = code.decode("latin-1") if isinstance(code, bytes) else code
                 if plain not in ("u1", "|u1", "uint8"):
                     raise ValueError(
-                        f"an array of type '{shown(plain)}', where bytes (u1) are wanted"
+                        f"an array of type '{escape(plain)}', where bytes (u1) are wanted"
                     )
                 return _Dtype()
             case "encode", str(text), "latin1":
@@ -369,17 +369,16 @@ class _Instructions(dict[int, Callable[[Any], None]]):
 
 
 _Unpickler.dispatch = _Instructions(
-    {_code(name): _as_python[_code(name)] for name in _DATA.split()}
-    | {_code(name): partial(_Unpickler.refuse, what=what) for name, what in _RUN.items()}
-    | {_code("REDUCE"): _reduce, _code("BUILD"): _build, _code("INST"): _inst}
-    | {_code("BYTEARRAY8"): _bytearray}
-    | {
-        _code(name): _with_text_keys(name, keys)
-        for name, keys in (
-            ("SETITEM", slice(-2, -1)),
-            ("SETITEMS", slice(0, None, 2)),
-            ("DICT", slice(0, None, 2)),
-        )
+    {
+        **{_code(name): _as_python[_code(name)] for name in _DATA.split()},
+        **{_code(name): partial(_Unpickler.refuse, what=what) for name, what in _RUN.items()},
+        _code("REDUCE"): _reduce,
+        _code("BUILD"): _build,
+        _code("INST"): _inst,
+        _code("BYTEARRAY8"): _bytearray,
+        _code("SETITEM"): _with_text_keys("SETITEM", slice(-2, -1)),
+        _code("SETITEMS"): _with_text_keys("SETITEMS", slice(0, None, 2)),
+        _code("DICT"): _with_text_keys("DICT", slice(0, None, 2)),
     }
 )
 
@@ -401,7 +400,7 @@ def _pixels(array: object) -> _ByteArray:
         and shape[0] > 0
         and shape[1] == _CIFAR_PIXELS
     ):
-        raise ValueError(f"'data' has shape {shown(shape)}, (n, {_CIFAR_PIXELS}) is wanted")
+        raise ValueError(f"'data' has shape {escape(shape)}, (n, {_CIFAR_PIXELS}) is wanted")
     if math.prod(shape) != len(content):
         raise ValueError(f"'data' has {len(content)} bytes, but shape {shape} takes another number")
     return np.frombuffer(content, np.uint8).reshape(shape, order="F" if fortran else "C")

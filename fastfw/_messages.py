@@ -16,10 +16,10 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
-def shown(value: object, limit: int = 80) -> str:
+def escape(value: object, limit: int = 80) -> str:
     r"""Return a value for a message: short, and without control codes, whatever it is.
 
-    >>> shown("a\x1b[31m"), shown("x" * 100, 8)
+    >>> escape("a\x1b[31m"), escape("x" * 100, 8)
     ('a\\x1b[31m', 'xxxxx...')
     """
     text = ascii(value if isinstance(value, str) else reprlib.repr(value))[1:-1]

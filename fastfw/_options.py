@@ -6,9 +6,10 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from fastfw.experiments.methods import (
+    CRITERIA,
     METHODS,
     PRESETS,
     SETTINGS,
@@ -19,6 +20,8 @@ from fastfw.experiments.methods import (
     default_methods,
     find_methods,
 )
+
+T = TypeVar("T")
 
 
 class UsageError(Exception):
@@ -62,21 +65,19 @@ class Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFo
         return super()._get_help_string(action)
 
 
+def _parsed(text: str, parse: Callable[[str], T], fits: Callable[[T], bool], wanted: str) -> T:
+    """Return what a text stands for if it fits, else say what is wanted."""
+    with contextlib.suppress(ValueError, ZeroDivisionError, OverflowError):
+        value = parse(text)
+        if fits(value):
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r} given, {wanted}")
+
+
 def whole(minimum: int) -> Callable[[str], int]:
     """Make the type of options that are whole numbers of at least `minimum`."""
-
-    def parse(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            number = minimum - 1
-        if number < minimum:
-            raise argparse.ArgumentTypeError(
-                f"{text!r} given, a whole number of at least {minimum} wanted"
-            )
-        return number
-
-    return parse
+    wanted = f"a whole number of at least {minimum} wanted"
+    return lambda text: _parsed(text, int, lambda number: number >= minimum, wanted)
 
 
 def sub_batch(text: str) -> int | None:
@@ -91,13 +92,7 @@ def sub_batch(text: str) -> int | None:
 
 def positive(text: str) -> float:
     """Parse a finite number above zero."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not (math.isfinite(number) and number > 0):
-        raise argparse.ArgumentTypeError(f"{text!r} given, a finite number above 0 wanted")
-    return number
+    return _parsed(text, float, lambda x: 0 < x < math.inf, "a finite number above 0 wanted")
 
 
 def each(parse: Callable[[str], Any], commas: int = 0) -> Callable[[str], Any]:
@@ -149,26 +144,22 @@ def method_names(among: Sequence[Method]) -> Callable[[str], tuple[str, ...]]:
 
 def jobs(text: str) -> int:
     """Parse a number of jobs, negative ones counting from the number of cores."""
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} given, a whole number other than 0 wanted")
-    return number
+    return _parsed(text, int, lambda number: number != 0, "a whole number other than 0 wanted")
 
 
 def schedule(text: str) -> tuple[float, float]:
     """Parse ``c,e``; fractions such as 2/3 are understood."""
-    try:
+
+    def pair(text: str) -> tuple[float, float]:
         c, e = (float(Fraction(part.strip())) for part in text.split(","))
-    except (ValueError, ZeroDivisionError, OverflowError):
-        c = e = math.nan
-    if not (math.isfinite(c) and c > 0 and math.isfinite(e) and e >= 0):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} given, C,E wanted with C above 0 and E at least 0, such as 1,2/3"
-        )
-    return c, e
+        return c, e
+
+    return _parsed(
+        text,
+        pair,
+        lambda found: 0 < found[0] < math.inf and 0 <= found[1] < math.inf,
+        "C,E wanted with C above 0 and E at least 0, such as 1,2/3",
+    )
 
 
 # --- options that commands share ---------------------------------------------------------------
@@ -229,7 +220,7 @@ _OPTIONS: dict[str, dict[str, Any]] = dict(
         ("--bounds", {"action": "store_true", "help": "draw the theorems' bounds on regret into "
                       "the picture, where they apply"}),
         ("--quick", {"action": "store_true", "help": "fewer rounds and trials: a minute or two"}),
-        _word("--criterion", ("regret", "last"), "what should be low: the loss of the decisions "
+        _word("--criterion", CRITERIA, "what should be low: the loss of the decisions "
               "played, or that of the last one", "regret"),
         _option("--jobs", "N", jobs, "trials at the same time, by joblib; -1 for all cores "
                 "(default: one, without joblib)"),

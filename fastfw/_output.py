@@ -127,16 +127,6 @@ def deliver(folder: Path, report: Any, forget: Callable[[], None]) -> int:
     return code
 
 
-def take_folder(out: str, names: tuple[str, ...]) -> list[Path]:
-    """Make sure that the result files can be written; the folders made for that."""
-    try:
-        return prepare_folder(out, names)
-    except OSError as error:
-        raise UsageError(
-            f"argument --out: no files can be written in {out!r}: {error.strerror or error}"
-        ) from error
-
-
 def prepare_folder(folder: str | os.PathLike[str], names: tuple[str, ...]) -> list[Path]:
     """Make `folder` where it is missing and prove that the files `names` can be written in it.
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import IndexArray
-from fastfw._messages import shown
+from fastfw._messages import escape
 
 ENDINGS = (".svmlight", ".svm", ".libsvm")
 """How the names of such files end, before ``.gz`` or ``.bz2`` if they are packed."""
@@ -64,7 +64,7 @@ def read_svmlight(
         for file in files:
             _refuse(file, dtype)
         names = " and ".join(str(file) for file in files)
-        raise ValueError(f"{names}: not svmlight, or damaged ({shown(str(error), 200)})") from None
+        raise ValueError(f"{names}: not svmlight, or damaged ({escape(str(error), 200)})") from None
     for X, labels, file in zip(parts[::2], parts[1::2], files, strict=True):
         if not X.shape[0]:
             raise ValueError(f"{file}: holds no row")
@@ -189,4 +189,4 @@ def _number(text: bytes) -> float:
 
 
 def _text(part: bytes) -> str:
-    return f"'{shown(part.decode('latin-1'))}'"
+    return f"'{escape(part.decode('latin-1'))}'"

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn
 
 from fastfw._options import (
     Help,
@@ -34,16 +34,17 @@ from fastfw._options import (
 )
 from fastfw._output import (
     deliver,
+    prepare_folder,
     progress_bar,
     remove_empty,
     resumable,
     say,
     silence_stdout,
-    take_folder,
     unusable_input,
     write,
 )
 from fastfw.experiments.methods import (
+    FIGURES,
     METHODS,
     NETWORK_METHODS,
     TABLE,
@@ -53,8 +54,6 @@ from fastfw.experiments.methods import (
 )
 
 __all__ = ["main"]
-
-FIGURES = ("figure1", "figure2", "figure3")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -245,7 +244,12 @@ def _run(
     and, unless `keep` says so, no longer than until the files are there.
     """
     out = Path(options.out)
-    made = take_folder(options.out, files)
+    try:
+        made = prepare_folder(out, files)
+    except OSError as error:
+        raise UsageError(
+            f"argument --out: no files can be written in {options.out!r}: {error.strerror or error}"
+        ) from error
     given = {name: getattr(options, name) for name in f"{names} root trials seed".split()}
     given = {name: value for name, value in given.items() if value is not None}
     try:
@@ -400,7 +404,7 @@ _RUN = {
 }
 
 
-# --- the door ---------------------------------------------------------------------------------
+# --- start and end ----------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -435,14 +439,7 @@ def _tidy_termination() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
     """Show a warning without the line of code that it comes from."""
     say(f"warning: {message}")
 

@@ -221,9 +221,9 @@ def _load_embedded(name: str, root: object, dtype: np.dtype[Any]) -> Split:
     resource = importlib.resources.files("fastfw") / "data" / f"{name}.npz"
     with resource.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         return Split(
-            _images.scaled(arrays["X"], dtype),
+            _images.scale_pixels(arrays["X"], dtype),
             arrays["y"].astype(np.intp),
-            _images.scaled(arrays["X_test"], dtype),
+            _images.scale_pixels(arrays["X_test"], dtype),
             arrays["y_test"].astype(np.intp),
         )
 
@@ -250,7 +250,7 @@ def _load_cifar10(name: str, root: str | os.PathLike[str] | None, dtype: np.dtyp
         try:
             paths = _find_cifar(name, root, "cifar-10-batches-py", _CIFAR_PICKLED)
         except FileNotFoundError as other:
-            if isinstance(other, _Missing) and other.count < len(_CIFAR_PICKLED):
+            if isinstance(other, _FilesMissing) and other.count < len(_CIFAR_PICKLED):
                 raise  # some are there
             raise FileNotFoundError(
                 f"{error}; the Python version's files ({_CIFAR_PICKLED[0]}, ...) in "
@@ -327,7 +327,7 @@ _LOADERS: dict[str, Callable[[str, str | os.PathLike[str] | None, np.dtype[Any]]
 }
 
 
-class _Missing(FileNotFoundError):
+class _FilesMissing(FileNotFoundError):
     """Files of a data set are missing; knows how many."""
 
     def __init__(self, count: int, message: str) -> None:
@@ -352,18 +352,16 @@ def _find(
         if any((cache / folder / file).is_file() for folder in folders for file in names):
             given, where = cache, "the folder of what was fetched"  # compiled kernels are there too
     fetch = ", or give fetch=True where there is a network" if name in _fetch.FETCHED else ""
+    way_out = (
+        f"put {', '.join(files)}{gzipped} into a folder FOLDER/{folders[0]} and give root=FOLDER "
+        f"or set the environment variable {_ENVIRONMENT}=FOLDER{fetch}"
+    )
     if given is None:
-        raise FileNotFoundError(
-            f"data set {name!r} is not part of the package: put {', '.join(files)}{gzipped} "
-            f"into a folder FOLDER/{folders[0]} and give root=FOLDER or set the environment "
-            f"variable {_ENVIRONMENT}=FOLDER{fetch}"
-        )
+        raise FileNotFoundError(f"data set {name!r} is not part of the package: {way_out}")
     base = _expanded(given)
     if not base.is_dir():
         raise FileNotFoundError(
-            f"data set {name!r}: {base}, given by {where}, is not a folder; put "
-            f"{', '.join(files)}{gzipped} into FOLDER/{folders[0]} and give root=FOLDER or set the "
-            f"environment variable {_ENVIRONMENT}=FOLDER{fetch}"
+            f"data set {name!r}: {base}, given by {where}, is not a folder; {way_out}"
         )
     best: list[str] = list(files)
     best_folder = base / folders[0]
@@ -382,7 +380,7 @@ def _find(
         if len(missing) < len(best):
             best, best_folder = missing, base / folder
     looked = ", ".join(str(base / folder) for folder in folders)
-    raise _Missing(
+    raise _FilesMissing(
         len(best),
         f"data set {name!r} was not found in any of {looked}: put {', '.join(best)}{gzipped} into "
         f"{best_folder}, or give another folder with root= or the environment variable "

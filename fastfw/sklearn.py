@@ -245,18 +245,18 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             )
 
     def _fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None) -> None:
-        plan = _estimator.checked(self.get_params(deep=False))
+        plan = _estimator.check_parameters(self.get_params(deep=False))
         X, y = self._validated(X, y, reset=True)
         classes, labels = np.unique(y, return_inverse=True)
         weights = _estimator.row_weights(sample_weight, self.class_weight, X, labels, classes)
         unit = 1.0
         if weights is not None:
-            X, labels, weights = _estimator.used(X, labels, weights)
+            X, labels, weights = _estimator.drop_weightless(X, labels, weights)
             unit = float(weights.mean())
             weights = None if (weights == weights[0]).all() else weights / unit
         if np.ptp(labels) == 0:
             raise ValueError(
-                f"y has one class only, {_estimator.listed(classes)[labels[0]]!r}, where weights "
+                f"y has one class only, {_estimator.as_list(classes)[labels[0]]!r}, where weights "
                 "are not 0; at least two classes are needed"
             )
         scale = _estimator.column_scale(X, self.scaling)
@@ -324,7 +324,7 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         return self
 
     def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
-        plan = _estimator.checked(self.get_params(deep=False))
+        plan = _estimator.check_parameters(self.get_params(deep=False))
         if isinstance(self.class_weight, str):
             raise ValueError(
                 "class_weight 'balanced' needs all labels at once, which partial_fit does not have;"
@@ -341,7 +341,7 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
                     )
         known = None if first else self.classes_
         if classes is not None:
-            given = _estimator.distinct(classes)
+            given = _estimator.sort_classes(classes)
             if known is not None and not np.array_equal(known, given):
                 raise ValueError(f"classes are {given}, but in the first call they were {known}")
             known = given
@@ -353,11 +353,11 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         labels = np.minimum(np.searchsorted(known, y), len(known) - 1)
         strange = known[labels] != y
         if strange.any():
-            label = _estimator.listed(y[strange])[0]
+            label = _estimator.as_list(y[strange])[0]
             raise ValueError(f"y has the label {label!r}, which is not among the classes")
         weights = _estimator.row_weights(sample_weight, self.class_weight, X, labels, known)
         if weights is not None:
-            X, labels, weights = _estimator.used(X, labels, weights)
+            X, labels, weights = _estimator.drop_weightless(X, labels, weights)
         if first:
             radius = _RADIUS if self.radius == "auto" else float(self.radius)
             width = X.shape[1] + bool(self.fit_intercept)
@@ -369,7 +369,7 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             learner, scale, looks, unit, _ = self._online
             learner, radius = copy.copy(learner), self.radius_
             if self.scaling is not None:
-                scale = _estimator.grown(scale, _estimator.column_scale(X, self.scaling))
+                scale = _estimator.grow_scale(scale, _estimator.column_scale(X, self.scaling))
         n = X.shape[0]
         weights = (np.ones(n) if weights is None else weights) / unit
         total = min(float(weights.sum()), max(4.0 * n, float(plan.batch_size)))
@@ -479,23 +479,23 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
 
     def _scaled(self, X: Any, scale: FloatArray, *, clip: bool = False) -> Any:
         intercept = float(self.intercept_scaling) if self.fit_intercept else None
-        return _estimator.scaled(X, _estimator.nonzero(scale), intercept, clip=clip)
+        return _estimator.scale_columns(X, _estimator.divisors(scale), intercept, clip=clip)
 
     def _learner(self, n_classes: int, width: int, radius: float, dtype: Any) -> Any:
-        name, has_momentum = _estimator.METHODS[self.method]
+        method = _estimator.METHODS[self.method]
         options: dict[str, Any] = {} if self.step is None else {"step": self.step}
-        if has_momentum:
+        if method.momentum:
             default = power_schedule(1.0, 2.0 / 3.0)
             options["momentum"] = default if self.momentum is None else self.momentum
         # the sum: batches of different sizes count as their rows do
         problem = SoftmaxRegression(width, n_classes, "sum")
-        kind = getattr(import_module("fastfw"), name)
+        kind = getattr(import_module("fastfw"), method.learner)
         return kind(problem, RowL1Ball((n_classes, width), radius), dtype=dtype, **options)
 
     def _show(self, x: FloatArray, scale: FloatArray) -> None:
         """Set the model's attributes from weights of scaled columns."""
         W = x[1:] - x[:1] if len(x) == 2 else x
-        self.coef_ = W[:, : len(scale)] / _estimator.nonzero(scale)
+        self.coef_ = W[:, : len(scale)] / _estimator.divisors(scale)
         if self.fit_intercept:
             self.intercept_ = W[:, -1] * W.dtype.type(self.intercept_scaling)
         else:

@@ -107,9 +107,8 @@ def gradient_error_bound(
         raise ValueError(f"exponent must be a number in (0, 1], but it is {exponent}")
     decay = (t + 1.0) ** (-alpha / 2.0)
     root = math.sqrt(2.0 * (math.log(4.0) - math.log(delta)))
-    less = -math.expm1(
-        -alpha * math.log(3.0)
-    )  # sigma / less = 3^a sigma / (3^a - 1), for small a too
+    # sigma / less = 3^a sigma / (3^a - 1), for small a too
+    less = -math.expm1(-alpha * math.log(3.0))
     return _total([4.0, L, D, decay, root], [2.0, sigma, decay, root], per=[1.0, less])
 
 

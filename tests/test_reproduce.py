@@ -390,7 +390,7 @@ def test_several_data_sets(blobs, tmp_path):
 )
 def test_quick_runs_are_shorter(blobs, tmp_path, figure, quick, rounds):
     plan = prepared(reproduce)(figure, blobs, quick=quick, out=tmp_path)
-    work = {work.settings["method"]: work for work in plan.plan(0, None).works[-9:]}["orgfw"]
+    work = {work.settings["method"]: work for work in plan.plan(0, None).tasks[-9:]}["orgfw"]
     assert work.settings["rounds"] == rounds
     assert len(plan.seeds) == (3 if quick else 6)
 

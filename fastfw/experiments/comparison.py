@@ -174,7 +174,7 @@ def compare(
     preset = default_preset(name, setting) if preset is None else preset
     constants = constants_of(chosen, PRESETS[preset], step=step, momentum=momentum)
     learners = setup.learners(constants, len(seeds))
-    works = setup.trials("regret", constants, seeds)
+    tasks = setup.trials("regret", constants, seeds)
 
     def assemble(outcomes: list[Arrays]) -> CompareResult:
         found, *trials = outcomes
@@ -228,7 +228,7 @@ def compare(
             methods=tuple(results),
         )
 
-    return Plan([setup.comparator(tol), *works], assemble, folder, parallel, progress, setup)
+    return Plan([setup.comparator(tol), *tasks], assemble, folder, parallel, progress, setup)
 
 
 #: Else doctest would leave out what is wrapped.

@@ -17,6 +17,12 @@ __all__ = ["METHODS", "PRESETS", "SETTINGS", "Method"]
 SETTINGS = ("stochastic", "adversarial")
 """How batches arrive: drawn at random, or sorted by label."""
 
+FIGURES = ("figure1", "figure2", "figure3")
+"""The paper's, which `reproduce` makes."""
+
+CRITERIA = ("regret", "last")
+"""Loss of the decisions played, which ranks as regret does; or of the last decision."""
+
 SUB_BATCH = 4
 """Rows in a sub-batch of a meta method, as in the paper's experiments."""
 

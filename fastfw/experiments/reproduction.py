@@ -17,6 +17,7 @@ import numpy as np
 from fastfw._messages import printable
 from fastfw.experiments.comparison import compare
 from fastfw.experiments.methods import (
+    FIGURES,
     NETWORK_METHODS,
     NETWORK_PRESETS,
     PRESETS,
@@ -42,12 +43,9 @@ from fastfw.experiments.results import (
 from fastfw.experiments.setups import check_sizes, constants_of, name_of
 from fastfw.experiments.tables import counted
 from fastfw.experiments.training import compare_network
-from fastfw.experiments.trials import Arrays, Plan, Progress, Work, experiment, prepared
+from fastfw.experiments.trials import Arrays, Plan, Progress, Task, experiment, prepared
 
 __all__ = ["reproduce"]
-
-FIGURES = ("figure1", "figure2", "figure3")
-"""What `reproduce` knows."""
 
 _QUICK_DATA = ("fashion-mnist-4k",)
 _FULL_DATA = ("mnist", "cifar10")
@@ -231,7 +229,7 @@ def _plan(
         plan = prepared(compare)(given, methods=_METHODS[figure], **own)
     setup = plan.setup
     constants = constants_of(find_methods(_METHODS[figure], TABLE), presets)
-    descents: list[Work] = []
+    descents: list[Task] = []
     if figure == "figure1":
         seeds = range(options["seed"], options["seed"] + options["trials"])
         rounds = {method: rounds_at_equal_work(method, N) for method in constants}
@@ -240,7 +238,7 @@ def _plan(
         )
 
     def assemble(outcomes: list[Arrays]) -> Part:
-        count = len(plan.works)
+        count = len(plan.tasks)
         result = plan.assemble(outcomes[:count])
         sizes = {"batch size": setup.sizes.batch_size, "radius": setup.sizes.radius}
         shown: dict[str, Any] = {"setting": setting, "rounds": setup.sizes.rounds, **sizes}
@@ -268,7 +266,7 @@ def _plan(
             seconds=sum(float(arrays["wall"]) for arrays in outcomes),
         )
 
-    return replace(plan, works=[*plan.works, *descents], assemble=assemble)
+    return replace(plan, tasks=[*plan.tasks, *descents], assemble=assemble)
 
 
 def _regret_panels(result: CompareResult) -> dict[str, list[Curve]]:

@@ -16,7 +16,7 @@ from fastfw import _checks
 from fastfw._csr import csr_parts, is_sparse
 from fastfw.datasets import Split, load
 from fastfw.experiments.methods import Constants, Method, Sizes, default_sizes
-from fastfw.experiments.trials import Arrays, Work
+from fastfw.experiments.trials import Arrays, Task
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import SoftmaxRegression
 from fastfw.regret import BestDecision, best_fixed_decision
@@ -186,7 +186,7 @@ class Setup:
         self.stream(0)  # refuses more batches than there are rows for
         return made
 
-    def comparator(self, tol: float) -> Work:
+    def comparator(self, tol: float) -> Task:
         """Return the work of finding the best fixed decision for the rows that are judged."""
         settings = None
         if self.kept:
@@ -196,12 +196,12 @@ class Setup:
             settings = {"what": "comparator", "tolerance": tol, "data": self.digest}
             settings |= {**self.describe, **rows}
         shapes = {"decision": tuple(self.set.shape), "value": (), "gap": ()}
-        return Work("comparator", partial(self._find, tol), settings, shapes)
+        return Task("comparator", partial(self._find, tol), settings, shapes)
 
     def trial(
         self, label: str, what: str, method: Method, constants: Constants, seed: int,
         rounds: int | None = None, **follow: Any,
-    ) -> Work:  # fmt: skip
+    ) -> Task:  # fmt: skip
         """Return the work of one trial.
 
         It gives the loss of every round, or, with ``checkpoints=`` and ``gap=``, what the
@@ -217,7 +217,7 @@ class Setup:
                 "setting": self.setting, "rounds": T, "batch_size": self.sizes.batch_size,
                 "constants": own, **self.describe, **follow,
             }  # fmt: skip
-        return Work(
+        return Task(
             label,
             partial(self._follow if follow else self._play, method, constants, T, seed, **follow),
             settings,
@@ -229,7 +229,7 @@ class Setup:
     def trials(
         self, what: str, methods: Mapping[Method, Constants], seeds: range,
         rounds: Mapping[Method, int] | None = None, note: str = "", **follow: Any,
-    ) -> list[Work]:  # fmt: skip
+    ) -> list[Task]:  # fmt: skip
         """Return the trials of all methods; they take turns: a slow machine slows all of them."""
         return [
             self.trial(

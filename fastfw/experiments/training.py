@@ -128,7 +128,7 @@ def compare_network(
         )
         for method, given in own.items()
     }
-    works = setup.trials("network", own, seeds, rounds_of, checkpoints=checkpoints, gap=bool(gap))
+    tasks = setup.trials("network", own, seeds, rounds_of, checkpoints=checkpoints, gap=bool(gap))
 
     def assemble(outcomes: list[Arrays]) -> NetworkComparison:
         runs = []
@@ -149,4 +149,4 @@ def compare_network(
             name, hidden, sizes.batch_size, len(seeds), seeds.start, sizes.radius, tuple(runs)
         )
 
-    return Plan(works, assemble, folder, parallel, progress, setup)
+    return Plan(tasks, assemble, folder, parallel, progress, setup)

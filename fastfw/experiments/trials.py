@@ -49,7 +49,7 @@ _WARM: set[tuple[str, ...]] = set()
 """Kinds of trials that this process has compiled."""
 
 
-class Work(NamedTuple):
+class Task(NamedTuple):
     """One piece of work, which other processes can do as well."""
 
     label: str
@@ -59,7 +59,7 @@ class Work(NamedTuple):
     settings: Settings | None
     #: Shapes of arrays that have to come of it.
     shapes: Mapping[str, tuple[int, ...]]
-    #: What is to be done once in a process for all works of a kind, before the clock runs.
+    #: What is to be done once in a process for all tasks of a kind, before the clock runs.
     kind: tuple[str, ...] = ()
     warm_up: Callable[[], object] | None = None
 
@@ -112,11 +112,11 @@ class TrialStore:
 class Plan(Generic[R]):
     """Work that is ready to be done, everything checked, and what its outcomes are made into."""
 
-    works: Sequence[Work]
+    tasks: Sequence[Task]
     assemble: Callable[[list[Arrays]], R]
     #: Where outcomes are kept as they come, and taken from.
     folder: str | os.PathLike[str] | None = None
-    #: From `parallel_for`, for works that are done at the same time.
+    #: From `parallel_for`, for tasks that are done at the same time.
     parallel: Any = None
     progress: Progress | None = None
     #: What the trials share.
@@ -135,7 +135,7 @@ class Plan(Generic[R]):
 
     def carry_out(self) -> R:
         """Do what is not kept in the folder, and put everything together."""
-        return self.assemble(run_all(self.works, self.folder, self.parallel, self.progress))
+        return self.assemble(run_all(self.tasks, self.folder, self.parallel, self.progress))
 
     run = carry_out
 
@@ -145,9 +145,9 @@ class Plan(Generic[R]):
             return
         store = TrialStore(self.folder)
         with suppress(OSError):
-            for work in self.works:
-                if work.settings is not None:
-                    store.path(work.settings).unlink(missing_ok=True)
+            for task in self.tasks:
+                if task.settings is not None:
+                    store.path(task.settings).unlink(missing_ok=True)
             store.folder.rmdir()
 
 
@@ -176,73 +176,73 @@ def prepared(carry_out: Callable[P, R]) -> Callable[P, Any]:
 
 
 def run_all(
-    works: Sequence[Work],
+    tasks: Sequence[Task],
     folder: str | os.PathLike[str] | None,
     parallel: Any,
     progress: Progress | None,
 ) -> list[Arrays]:
-    """Do all works, each only where no earlier run has, and return what they gave, in order."""
+    """Do all tasks, each only where no earlier run has, and return what they gave, in order."""
     store = None if folder is None else TrialStore(os.path.abspath(folder))
     outcomes: dict[int, Arrays] = {}
 
     def tell(what: str) -> None:
         if progress is not None:
-            progress(len(outcomes), len(works), what)
+            progress(len(outcomes), len(tasks), what)
 
     if store is not None:
         store.tidy()
-        for i, work in enumerate(works):
-            arrays = None if work.settings is None else store.get(work.settings)
-            if arrays is not None and _fits(arrays, work):
+        for i, task in enumerate(tasks):
+            arrays = None if task.settings is None else store.get(task.settings)
+            if arrays is not None and _fits(arrays, task):
                 tell(KEPT)
                 outcomes[i] = arrays
-    pending = [(i, work) for i, work in enumerate(works) if i not in outcomes]
+    pending = [(i, task) for i, task in enumerate(tasks) if i not in outcomes]
     if parallel is None:
-        for i, work in pending:
-            if work.kind not in _WARM and work.warm_up is not None:
-                tell(f"{work.kind[0]}, compiling")
-                _warm_up(work)
-            tell(work.label)
-            outcomes[i] = _finish(work, store)
+        for i, task in pending:
+            if task.kind not in _WARM and task.warm_up is not None:
+                tell(f"{task.kind[0]}, compiling")
+                _warm_up(task)
+            tell(task.label)
+            outcomes[i] = _finish(task, store)
     elif pending:
         if store is not None:
             store.folder.mkdir(parents=True, exist_ok=True)
         tell(pending[0][1].label)
         with closing(_at_the_same_time(parallel, pending, store)) as ended:
             for i, arrays in ended:
-                own = works[i].settings
+                own = tasks[i].settings
                 if store is not None and own is not None and not store.path(own).exists():
                     store.put(own, arrays)  # the worker has another file system
                 outcomes[i] = arrays
-                tell(works[i].label)
+                tell(tasks[i].label)
     tell("done")
-    return [outcomes[i] for i in range(len(works))]
+    return [outcomes[i] for i in range(len(tasks))]
 
 
-def _fits(arrays: Arrays, work: Work) -> bool:
+def _fits(arrays: Arrays, task: Task) -> bool:
     """Whether what is kept has the form that is wanted."""
     return all(
         name in arrays and arrays[name].shape == shape and arrays[name].dtype.kind in "fi"
-        for name, shape in work.shapes.items()
+        for name, shape in task.shapes.items()
     )
 
 
-def _warm_up(work: Work) -> None:
+def _warm_up(task: Task) -> None:
     """Compile, and touch the memory; numbers that overflow will be met again."""
-    if work.warm_up is not None and work.kind not in _WARM:
+    if task.warm_up is not None and task.kind not in _WARM:
         with suppress(FloatingPointError):
-            work.warm_up()
-        _WARM.add(work.kind)
+            task.warm_up()
+        _WARM.add(task.kind)
 
 
-def _finish(work: Work, store: TrialStore | None) -> Arrays:
-    """Do a work, and keep it at once: whoever asked for it may be gone by then."""
-    _warm_up(work)
+def _finish(task: Task, store: TrialStore | None) -> Arrays:
+    """Do a task, and keep it at once: whoever asked for it may be gone by then."""
+    _warm_up(task)
     begun = time.perf_counter()
-    arrays = work.do()
+    arrays = task.do()
     arrays["wall"] = np.array(time.perf_counter() - begun)
-    if store is not None and work.settings is not None:
-        store.put(work.settings, arrays)
+    if store is not None and task.settings is not None:
+        store.put(task.settings, arrays)
     return arrays
 
 
@@ -269,28 +269,28 @@ def parallel_for(n_jobs: Any) -> Any:
         return Parallel(n_jobs=n_jobs)
 
 
-def _numbered(i: int, work: Work, store: TrialStore | None) -> tuple[int, Arrays]:
-    """Do a work in a process that may lie on another machine, out of the store's reach."""
-    return i, _finish(work, store if store is not None and store.folder.is_dir() else None)
+def _numbered(i: int, task: Task, store: TrialStore | None) -> tuple[int, Arrays]:
+    """Do a task in a process that may lie on another machine, out of the store's reach."""
+    return i, _finish(task, store if store is not None and store.folder.is_dir() else None)
 
 
 def _at_the_same_time(
-    parallel: Any, pending: Sequence[tuple[int, Work]], store: TrialStore | None
+    parallel: Any, pending: Sequence[tuple[int, Task]], store: TrialStore | None
 ) -> Generator[tuple[int, Arrays], None, None]:
     """Yield outcomes as they come; close it to stop the trials that are still running."""
     from concurrent.futures import BrokenExecutor
 
     from joblib import delayed
 
-    tasks = [delayed(_numbered)(*task, store) for task in pending]
+    calls = [delayed(_numbered)(*task, store) for task in pending]
     if not parallel.return_generator:
         # By portions, so that progress is seen.
         size = max(1, 2 * parallel._effective_n_jobs())
-        for start in range(0, len(tasks), size):
-            yield from parallel(tasks[start : start + size])
+        for start in range(0, len(calls), size):
+            yield from parallel(calls[start : start + size])
         return
     with _without_ctrl_c():
-        outcomes = parallel(tasks)
+        outcomes = parallel(calls)
     try:
         # `yield from` would hand a close on to joblib before `finally` is reached.
         for outcome in outcomes:  # noqa: UP028

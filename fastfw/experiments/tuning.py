@@ -12,6 +12,7 @@ import numpy as np
 
 from fastfw import _checks
 from fastfw.experiments.methods import (
+    CRITERIA,
     SETTINGS,
     SUB_BATCH,
     Constants,
@@ -22,13 +23,10 @@ from fastfw.experiments.methods import (
 )
 from fastfw.experiments.results import GridPoint, GridSearch
 from fastfw.experiments.setups import check_sizes, regression, take_data
-from fastfw.experiments.trials import Arrays, Plan, Progress, Work, experiment, parallel_for
+from fastfw.experiments.trials import Arrays, Plan, Progress, Task, experiment, parallel_for
 from fastfw.schedules import power_schedule
 
 __all__ = ["grid_search"]
-
-CRITERIA = ("regret", "last")
-"""Loss of the decisions played, which ranks as regret does; or of the last decision."""
 
 _EXPONENTS = (1 / 2, 2 / 3, 1.0)
 STEPS: tuple[Pair, ...] = tuple((c, e) for c in (0.1, 0.5, 1.0, 2.0) for e in _EXPONENTS)
@@ -137,7 +135,7 @@ def grid_search(
         sub_batch_size=SUB_BATCH, kept=folder is not None,
     )  # fmt: skip
     setup.learners({chosen: grid[0]}, len(seeds))
-    works = [
+    tasks = [
         _scored(setup.trial(f"{chosen.label} grid", "tune", chosen, own, seed), criterion)
         for seed in seeds
         for own in grid
@@ -158,18 +156,18 @@ def grid_search(
             seeds.start, sizes.radius, tuple(points[i] for i in order),
         )  # fmt: skip
 
-    return Plan(works, assemble, folder, parallel, progress)
+    return Plan(tasks, assemble, folder, parallel, progress)
 
 
 #: Else doctest would leave out what is wrapped.
 __test__ = {"grid_search": grid_search}
 
 
-def _scored(work: Work, criterion: str) -> Work:
+def _scored(task: Task, criterion: str) -> Task:
     """Return a trial that comes to one number."""
-    settings = None if work.settings is None else {**work.settings, "criterion": criterion}
-    return work._replace(
-        do=partial(_score, work.do, criterion),
+    settings = None if task.settings is None else {**task.settings, "criterion": criterion}
+    return task._replace(
+        do=partial(_score, task.do, criterion),
         settings=settings,
         shapes={"score": (), "seconds": ()},
     )
