@@ -29,7 +29,7 @@ from fastfw._fitting import Look, Plan
 from fastfw.experiments import methods
 from fastfw.learners._base import OnlineLearner
 from fastfw.schedules import as_schedule
-from fastfw.sets._base import radius_of
+from fastfw.sets._convex import radius_of
 
 #: Methods by name: those that make one step a batch.
 METHODS = {row.name.replace("-", "_"): row for row in methods.METHODS if not row.meta}

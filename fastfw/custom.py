@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fastfw._checks import as_array, batch_parts, locked, real_array, shown
 from fastfw.problems import Rows, all_rows
-from fastfw.sets._base import shape_of
+from fastfw.sets._convex import shape_of
 from fastfw.streams import Batch
 
 __all__ = ["FunctionProblem", "problem_from_function", "what_is_not_finite"]

@@ -363,28 +363,21 @@ def _find(
         raise FileNotFoundError(
             f"data set {name!r}: {base}, given by {where}, is not a folder; {way_out}"
         )
-    best: list[str] = list(files)
-    best_folder = base / folders[0]
-    for folder in folders:
-        found: list[Path] = []
-        missing: list[str] = []
-        for file in files:
-            candidates = [base / folder / (file + ending) for ending in endings]
-            existing = next((path for path in candidates if path.is_file()), None)
-            if existing is None:
-                missing.append(file)
-            else:
-                found.append(existing)
-        if not missing:
-            return found
-        if len(missing) < len(best):
-            best, best_folder = missing, base / folder
-    looked = ", ".join(str(base / folder) for folder in folders)
+    missing: dict[Path, list[str]] = {}
+    for place in (base / folder for folder in folders):
+        found = [
+            next(filter(Path.is_file, (place / (file + ending) for ending in endings)), None)
+            for file in files
+        ]
+        if None not in found:
+            return [path for path in found if path is not None]
+        missing[place] = [file for file, path in zip(files, found, strict=True) if path is None]
+    place = min(missing, key=lambda place: len(missing[place]))
     raise _FilesMissing(
-        len(best),
-        f"data set {name!r} was not found in any of {looked}: put {', '.join(best)}{gzipped} into "
-        f"{best_folder}, or give another folder with root= or the environment variable "
-        f"{_ENVIRONMENT}{fetch}",
+        len(missing[place]),
+        f"data set {name!r} was not found in any of {', '.join(map(str, missing))}: put "
+        f"{', '.join(missing[place])}{gzipped} into {place}, or give another folder with root= or "
+        f"the environment variable {_ENVIRONMENT}{fetch}",
     )
 
 

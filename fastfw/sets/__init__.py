@@ -3,7 +3,7 @@
 One module per family. Learners take any object with ``shape``, ``lmo(direction)`` and ``diameter``.
 """
 
-from fastfw.sets._base import ConvexSet
+from fastfw.sets._convex import ConvexSet
 from fastfw.sets._vertex import DenseVertex, EntriesVertex, Vertex
 from fastfw.sets.balls import GroupL1Ball, GroupVertex, L2Ball, LInfBall, SignVertex
 from fastfw.sets.birkhoff import BirkhoffPolytope, PermutationVertex

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, as_array
-from fastfw.sets._base import ConvexSet, radius_of, scaled, shape_of
+from fastfw.sets._convex import ConvexSet, normalise, radius_of, shape_of
 from fastfw.sets._projections import project_simplex
 from fastfw.sets._vertex import DenseVertex, EntriesVertex, Vertex
 
@@ -347,7 +347,7 @@ class GroupL1Ball(ConvexSet):
 
     def _norms(self, x: FloatArray) -> tuple[npt.NDArray[np.float64], float]:
         """Norms of the groups, divided by a power of two near the largest entry, and that."""
-        small, unit = scaled(x)
+        small, unit = normalise(x)
         squares = np.square(small.reshape(-1)[self._order])
         return np.sqrt(np.add.reduceat(squares, self._first[:-1])), unit
 
@@ -377,13 +377,13 @@ def _nested(a: npt.NDArray[Any]) -> Any:
 
 def _norm(x: FloatArray) -> float:
     """Euclidean norm, for entries of any size."""
-    small, unit = scaled(x)
+    small, unit = normalise(x)
     return float(np.linalg.norm(small)) * unit
 
 
 def _opposite(g: FloatArray, radius: float) -> npt.NDArray[np.float64]:
     """-radius g / ‖g‖ in float64; -radius in the first entry for zero."""
-    small, _ = scaled(g)
+    small, _ = normalise(g)
     if not small.any():
         small.reshape(-1)[0] = 1.0
     v = small * (-radius / float(np.linalg.norm(small)))

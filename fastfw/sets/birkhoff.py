@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, positive_int
-from fastfw.sets._base import ConvexSet, scaled
+from fastfw.sets._convex import ConvexSet, normalise
 from fastfw.sets._vertex import Vertex
 
 __all__ = ["BirkhoffPolytope", "PermutationVertex"]
@@ -119,7 +119,7 @@ class BirkhoffPolytope(ConvexSet):
         from scipy.optimize import linear_sum_assignment
 
         g = self._direction(direction)
-        _, columns = linear_sum_assignment(scaled(g)[0])
+        _, columns = linear_sum_assignment(normalise(g)[0])
         return PermutationVertex(columns.astype(np.intp), g.dtype)
 
     def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
-from fastfw.sets._base import ConvexSet, scaled
+from fastfw.sets._convex import ConvexSet, normalise
 from fastfw.sets._vertex import EntriesVertex
 
 __all__ = ["FlowPolytope", "PathVertex"]
@@ -183,7 +183,7 @@ class FlowPolytope(ConvexSet):
         O(E) time, edges in topological order.
         """
         g = self._direction(direction)
-        return self._vertex(self._shortest(scaled(g)[0]), g.dtype)
+        return self._vertex(self._shortest(normalise(g)[0]), g.dtype)
 
     def route(self, vertex: PathVertex) -> list[Any]:
         """Return the nodes that a path visits, from source to sink."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, positive_int
-from fastfw.sets._base import ConvexSet, radius_of, shape_of
+from fastfw.sets._convex import ConvexSet, radius_of, shape_of
 from fastfw.sets._vertex import EntriesVertex
 
 __all__ = ["KSparsePolytope", "KSparseVertex", "RowKSparsePolytope"]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, positive_int
-from fastfw.sets._base import ConvexSet
+from fastfw.sets._convex import ConvexSet
 from fastfw.sets._vertex import Vertex
 from fastfw.sets.rows import RowL1Ball
 

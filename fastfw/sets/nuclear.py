@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, positive_int, shown
 from fastfw._checks import seed as checked_seed
-from fastfw.sets._base import ConvexSet, radius_of, scaled
+from fastfw.sets._convex import ConvexSet, normalise, radius_of
 from fastfw.sets._projections import project_simplex
 from fastfw.sets._vertex import Vertex
 
@@ -192,7 +192,7 @@ class NuclearNormBall(ConvexSet):
             raise TypeError(
                 f"start must be a vertex of this set, such as lmo returns, but it is {shown(start)}"
             )
-        small, _ = scaled(g)
+        small, _ = normalise(g)
         if small.any():
             left, right = self._leading(small, start)
         else:
@@ -226,7 +226,7 @@ class NuclearNormBall(ConvexSet):
         O(m n min(m, n)) time, for a full decomposition: far more than the oracle's on large shapes.
         """
         point = self._projectable(x)
-        small, unit = scaled(point)
+        small, unit = normalise(point)
         u, s, vt = np.linalg.svd(small, full_matrices=False)
         radius = self._radius / unit
         if s.sum() <= radius:
@@ -235,7 +235,7 @@ class NuclearNormBall(ConvexSet):
 
     def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
         """Tell whether the singular values sum to at most r (1 + tol)."""
-        small, unit = scaled(point)
+        small, unit = normalise(point)
         norm = float(np.linalg.svd(small, compute_uv=False).sum())
         return norm <= self._radius * (1.0 + tol) / unit
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, require
 from fastfw.sets._answers import asked, diameter_of, projected, start_of, vertex_for
-from fastfw.sets._base import ConvexSet, point_inside, require_dtype
+from fastfw.sets._convex import ConvexSet, point_inside, require_dtype
 from fastfw.sets._vertex import DenseVertex, Vertex, code_of
 
 __all__ = ["ProductSet", "ProductVertex"]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, positive_int
 from fastfw._checks import seed as checked_seed
-from fastfw.sets._base import ConvexSet, radius_of
+from fastfw.sets._convex import ConvexSet, radius_of
 from fastfw.sets._projections import row_thresholds, within
 from fastfw.sets._vertex import Vertex
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, positive_int
-from fastfw.sets._base import ConvexSet, radius_of
+from fastfw.sets._convex import ConvexSet, radius_of
 from fastfw.sets._projections import project_simplex
 from fastfw.sets.l1 import L1Vertex
 

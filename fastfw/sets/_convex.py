@@ -1,4 +1,4 @@
-"""What feasible sets share: the door, start and random points, equality, description."""
+"""What feasible sets share: checks of what is given, start and random points, equality."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ class ConvexSet(ABC):
         return hash((type(self).__name__, *self._parameters().items()))
 
 
-def scaled(x: FloatArray) -> tuple[npt.NDArray[np.float64], float]:
+def normalise(x: FloatArray) -> tuple[npt.NDArray[np.float64], float]:
     """Return x / unit in float64 and the unit, a power of two near the largest entry.
 
     Its squares neither overflow nor all vanish, and nothing is rounded. The unit of zero is 1.
