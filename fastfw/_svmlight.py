@@ -8,7 +8,7 @@ import gzip
 import math
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -102,25 +102,22 @@ def widest_line(path: Path, X: Any) -> str:
     return f" (the last column is in{_line_of(path, row).removeprefix(',')})"
 
 
-def _opened(path: Path) -> Any:
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
     """Open a file for reading, unpacked, behind the mark that some editors begin a text with."""
-    packed: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix.lower(), open)
-    file = packed(path, "rb")
-    try:
+    unpack: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix.lower(), open)
+    with unpack(path, "rb") as file:
         if file.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
             file.seek(0)
-    except BaseException:
-        file.close()
-        raise
-    return file
+        yield file
 
 
 # Where a fault is: only looked for when there is one
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield the number of each line that holds a row, and its parts."""
-    with _opened(path) as file:
+    """Yield the number of each line that holds a row, and its parts, as far as can be read."""
+    with suppress(OSError, EOFError, zlib.error), _opened(path) as file:
         for number, line in enumerate(file, start=1):
             parts = line.partition(b"#")[0].split()
             if parts:
@@ -129,24 +126,15 @@ def _rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:
 
 def _line_of(path: Path, row: int) -> str:
     """Return where a row stands, for a message; nothing if the file cannot be read again."""
-    try:
-        for index, (number, _) in enumerate(_rows(path)):
-            if index == row:
-                return f", line {number}"
-    except (OSError, EOFError, zlib.error):
-        pass
-    return ""
+    return next((f", line {number}" for i, (number, _) in enumerate(_rows(path)) if i == row), "")
 
 
 def _refuse(path: Path, dtype: np.dtype[Any]) -> None:
     """Raise ValueError for the first line that is at fault, if there is one."""
-    try:
-        for number, parts in _rows(path):
-            fault = _fault(parts, dtype)
-            if fault:
-                raise ValueError(f"{path}, line {number}: {fault}")
-    except (OSError, EOFError, zlib.error):  # the reader's own message says more
-        return
+    for number, parts in _rows(path):
+        fault = _fault(parts, dtype)
+        if fault:
+            raise ValueError(f"{path}, line {number}: {fault}")
 
 
 def _fault(parts: list[bytes], dtype: np.dtype[Any]) -> str:

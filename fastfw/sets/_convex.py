@@ -57,6 +57,15 @@ def shape_of(shape: int | Sequence[int]) -> tuple[int, ...]:
     return tuple(positive_int(n, f"shape[{i}]") for i, n in enumerate(given))
 
 
+def pair_of(shape: Any, names: str) -> tuple[int, int]:
+    """Return the shape of matrices, a pair of positive integers."""
+    try:
+        m, n = shape
+    except (TypeError, ValueError):
+        raise ValueError(f"shape must be a pair {names}, but it is {shape!r}") from None
+    return positive_int(m, "shape[0]"), positive_int(n, "shape[1]")
+
+
 def radius_of(radius: float) -> float:
     """Return a radius that is positive and that float64 can compute with."""
     return in_range(positive_float(radius, "radius"), "radius", _FLOAT64, _SCALING)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, positive_int
-from fastfw.sets._convex import ConvexSet, radius_of, shape_of
+from fastfw.sets._convex import ConvexSet, pair_of, radius_of, shape_of
 from fastfw.sets._vertex import EntriesVertex
 
 __all__ = ["KSparsePolytope", "KSparseVertex", "RowKSparsePolytope"]
@@ -216,9 +216,7 @@ class RowKSparsePolytope(_KSparse):
     """
 
     def __init__(self, shape: tuple[int, int], k: int, radius: float) -> None:
-        self._shape = shape_of(shape)
-        if len(self._shape) != 2:
-            raise ValueError(f"shape must be a pair (n_classes, n_features), but it is {shape!r}")
+        self._shape = pair_of(shape, "(n_classes, n_features)")
         self._k = _entries(k, self._shape[1], "columns")
         self._radius = radius_of(radius)
 

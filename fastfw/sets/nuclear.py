@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, positive_int, shown
+from fastfw._checks import FloatArray, shown
 from fastfw._checks import seed as checked_seed
-from fastfw.sets._convex import ConvexSet, normalise, radius_of
+from fastfw.sets._convex import ConvexSet, normalise, pair_of, radius_of
 from fastfw.sets._projections import project_simplex
 from fastfw.sets._vertex import Vertex
 
@@ -120,11 +120,7 @@ class NuclearNormBall(ConvexSet):
     def __init__(
         self, shape: tuple[int, int], radius: float, seed: int | tuple[int, ...] = 0
     ) -> None:
-        try:
-            m, n = shape
-        except (TypeError, ValueError):
-            raise ValueError(f"shape must be a pair (m, n), but it is {shape!r}") from None
-        self._shape = (positive_int(m, "shape[0]"), positive_int(n, "shape[1]"))
+        self._shape = pair_of(shape, "(m, n)")
         self._radius = radius_of(radius)
         self._seed = checked_seed(seed)
         self._first = np.random.default_rng(self._seed).standard_normal(min(self._shape))

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, IndexArray, positive_int
+from fastfw._checks import FloatArray, IndexArray
 from fastfw._checks import seed as checked_seed
-from fastfw.sets._convex import ConvexSet, radius_of
+from fastfw.sets._convex import ConvexSet, pair_of, radius_of
 from fastfw.sets._projections import row_thresholds, within
 from fastfw.sets._vertex import Vertex
 
@@ -112,15 +112,7 @@ class RowL1Ball(ConvexSet):
         ties: str = "first",
         seed: int | Sequence[int] = 0,
     ) -> None:
-        try:
-            n_rows, n_columns = shape
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"shape must be a pair (n_classes, n_features), but it is {shape!r}"
-            ) from None
-        self._shape: tuple[int, int] = (
-            positive_int(n_rows, "shape[0]"), positive_int(n_columns, "shape[1]")
-        )  # fmt: skip
+        self._shape: tuple[int, int] = pair_of(shape, "(n_classes, n_features)")
         self._radius = radius_of(radius)
         if ties not in TIES:
             raise ValueError(f"ties must be one of {TIES}, but it is {ties!r}")
