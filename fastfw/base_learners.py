@@ -231,7 +231,7 @@ class FTPL(BaseLearner):
     .. math::
 
         x_t = \operatorname{argmin}_{v \in M}
-        \Big\langle \frac{c}{\sqrt T} \sum_{\tau < t} d_\tau + n_t, v \Big\rangle
+        \Bigl\langle \frac{c}{\sqrt T} \sum_{\tau < t} d_\tau + n_t, v \Bigr\rangle
 
     Parameters
     ----------
@@ -419,7 +419,7 @@ class RFTL(_Projecting):
     .. math::
 
         x_t = \operatorname{argmin}_{x \in M} \gamma \sum_{\tau < t} \langle d_\tau, x \rangle
-        + \tfrac12 \|x\|^2 = P_M\Big(-\gamma \sum_{\tau < t} d_\tau\Big)
+        + \tfrac12 \|x\|^2 = P_M\Bigl(-\gamma \sum_{\tau < t} d_\tau\Bigr)
 
     Parameters
     ----------

@@ -191,7 +191,7 @@ def convex_convergence_bound(
     r"""Bound on the excess loss of the mean of ORGFW's decisions (Corollary 1).
 
     With :math:`\eta_t = \rho_t = 1 / (t + 1)`, convex :math:`\bar f` and
-    :math:`\hat x = (x_1 + \dots + x_T) / T`, with probability at least :math:`1 - \delta`,
+    :math:`\hat x = (x_1 + \cdots + x_T) / T`, with probability at least :math:`1 - \delta`,
 
     .. math::
 

@@ -1,6 +1,6 @@
-"""Pages made from other sources are current, and links between pages lead somewhere."""
+"""Pages know all public names, and links between pages lead somewhere."""
 
-import importlib.util
+import importlib
 import re
 from pathlib import Path
 
@@ -12,14 +12,17 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 
 
-def test_api_reference_is_current():
-    spec = importlib.util.spec_from_file_location("make_api", ROOT / "docs" / "make_api.py")
-    make_api = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(make_api)
-    wanted = make_api.page()
-    assert make_api.PAGE.read_text(encoding="utf-8") == wanted, "run: python docs/make_api.py"
-    assert ":math:" not in wanted
-    assert "``" not in wanted.replace("```", "")
+def test_the_reference_lists_every_public_name():
+    text = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
+    listed = {}
+    for part in text.split(".. currentmodule:: ")[1:]:
+        module, _, rest = part.partition("\n")
+        listed[module] = re.findall(r"^   (\w+)$", rest, re.MULTILINE)
+    assert "fastfw" in listed
+    for module, names in listed.items():
+        home = importlib.import_module(module)
+        modules = ("datasets", "experiments", "kernels", "theory", "__version__")
+        assert sorted(names) == sorted(set(home.__all__).difference(modules)), module
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

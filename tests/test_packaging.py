@@ -79,7 +79,7 @@ def test_lower_bounds_are_those_tested(pyproject):
     )
     assert stated.items() <= pinned.items()
     extras = pyproject["project"]["optional-dependencies"]
-    for line in (*extras["test"], *extras["sklearn"], *extras["plots"]):
+    for line in (*extras["test"], *extras["sklearn"], *extras["plots"], *extras["docs"]):
         name, _, bound = line.partition(">=")
         if bound:
             assert pinned[name] == ".".join([*bound.split("."), "0"][:2]), line

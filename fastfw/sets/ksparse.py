@@ -91,8 +91,8 @@ class _KSparse(ConvexSet):
     def project(self, x: npt.ArrayLike) -> FloatArray:
         """Return the nearest point of the set: magnitudes lowered by one threshold, then clipped.
 
-        The threshold theta >= 0 (of a row) is the least with sum_j min(max(|x_j| - theta, 0), r) <=
-        k r.
+        The threshold theta >= 0 (of a row) is the least with
+        ``sum_j min(max(|x_j| - theta, 0), r) <= k r``.
 
         Parameters
         ----------
@@ -111,7 +111,7 @@ class _KSparse(ConvexSet):
 
         Notes
         -----
-        O(n log n) time: the sum is linear between the 2 n numbers |x_j| and |x_j| - r.
+        O(n log n) time: the sum is linear between the 2 n numbers ``|x_j|`` and ``|x_j| - r``.
         """
         point = self._projectable(x)
         magnitudes = np.abs(self._rows(point)).astype(np.float64)

@@ -91,7 +91,7 @@ def _code(part: Any) -> npt.NDArray[Any]:
 class ProductSet(ConvexSet):
     r"""Points made of blocks, each in a set of its own.
 
-    .. math:: M = M_1 \times \dots \times M_k
+    .. math:: M = M_1 \times \cdots \times M_k
 
     A point is one flat array: the blocks one after the other, each in C order. The oracle acts
     block by block.
