@@ -31,8 +31,8 @@ class UsageError(Exception):
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line, without the usage."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, formatter_class=Help, allow_abbrev=False)
         # No option begins with a digit: "-1,1" and "-1e3" are values, if poor ones.
         self._negative_number_matcher = re.compile(r"-[.,]?\d")
 

@@ -21,7 +21,6 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from fastfw._options import (
-    Help,
     Parser,
     UsageError,
     add_options,
@@ -63,8 +62,6 @@ def _parser() -> argparse.ArgumentParser:
         description="Projection-free online learning: compare Frank-Wolfe methods on a stream.",
         epilog="example:\n  fastfw compare\n\nFASTFW_DATA names the folder of data sets that are "
         "not embedded.\nExit codes: 0 done, 1 failed, 2 unusable input, 130 interrupted.",
-        formatter_class=Help,
-        allow_abbrev=False,
     )
     parser.add_argument("--version", action="store_true", help="print the version and stop")
     commands = parser.add_subparsers(
@@ -72,15 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     def command(name: str, help: str, description: str, epilog: str) -> argparse.ArgumentParser:
-        made: argparse.ArgumentParser = commands.add_parser(
-            name,
-            help=help,
-            description=description,
-            epilog=epilog,
-            formatter_class=Help,
-            allow_abbrev=False,
-        )
-        return made
+        return commands.add_parser(name, help=help, description=description, epilog=epilog)
 
     hidden = {"help": argparse.SUPPRESS}
     compare = command(

@@ -487,12 +487,8 @@ class IndexedStream:
             f"<{self._kind} stream: {self.rounds} batches of {self.batch_size} from {self.data!r}>"
         )
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes; NumPy forgets that an array was read-only, see __setstate__."""
-        return self.__dict__
-
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore the attributes and make the row numbers read-only again."""
+        """Restore the attributes; NumPy forgets that row numbers were read-only."""
         self.__dict__.update(state)
         if "_rows" in state:
             self._rows = sealed(self._rows)

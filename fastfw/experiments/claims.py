@@ -32,6 +32,10 @@ class Finding:
     numbers: str
 
 
+#: The claim, what the paper says, the verdict, the numbers.
+Answer = tuple[str, str, str, str]
+
+
 def paired(ours: Floats, theirs: Floats) -> tuple[float, float]:
     """Return the mean of theirs - ours over the trials and its standard error.
 
@@ -48,8 +52,8 @@ def _verdict(mean: float, error: float) -> str:
     return CONFIRMED if mean > margin else REFUTED if mean < -margin else OPEN
 
 
-def _signed(mean: float, error: float, digits: str = ".3g") -> str:
-    return f"{mean:+{digits}}" if np.isnan(error) else f"{mean:+{digits}} ± {error:.2g}"
+def _signed(mean: float, error: float) -> str:
+    return f"{mean:+.3g}" if np.isnan(error) else f"{mean:+.3g} ± {error:.2g}"
 
 
 def _by_name(part: Part, panel: str) -> dict[str, Curve]:
@@ -58,7 +62,7 @@ def _by_name(part: Part, panel: str) -> dict[str, Curve]:
 
 def _below(
     part: Part, claim: str, ours: str, names: tuple[str, ...], *, far: bool = False
-) -> Iterator[Finding]:
+) -> Iterator[Answer]:
     """Compare regret, which the paper says is (far) below the others'."""
     curves = _by_name(part, "regret")
     own = curves[ours]
@@ -71,11 +75,10 @@ def _below(
             verdict = REFUTED
             numbers += f": below, but by less than {own.label}'s own {own.final.mean():.3g}"
         word = "far below" if far else "below"
-        yield Finding(claim, f"regret of {own.label} {word} {other.label}'s", part.title,
-                      verdict, numbers)  # fmt: skip
+        yield claim, f"regret of {own.label} {word} {other.label}'s", verdict, numbers
 
 
-def _stochastic(part: Part) -> Iterator[Finding]:
+def _stochastic(part: Part) -> Iterator[Answer]:
     yield from _below(part, "C1", "orgfw", ("osfw", "regularized-ofw"))
     curves = _by_name(part, "regret")
     own = curves["orgfw"]
@@ -87,8 +90,7 @@ def _stochastic(part: Part) -> Iterator[Finding]:
         numbers = f"ORGFW − {other.label} = {_signed(mean, error)} nats, {share:+.0%}"
         if verdict == CONFIRMED and share > 1.0:
             verdict, numbers = REFUTED, numbers + ": more than slightly"
-        yield Finding("C1", f"regret of ORGFW slightly above {other.label}'s", part.title,
-                      verdict, numbers)  # fmt: skip
+        yield "C1", f"regret of ORGFW slightly above {other.label}'s", verdict, numbers
     for name in ("ofw", "oaw"):
         yield _cost(part, "C2", "orgfw", name, "far less than", lambda ratio: ratio >= _FAR)
     yield from _by_time(part, "C3", "suboptimality", "orgfw")
@@ -96,7 +98,7 @@ def _stochastic(part: Part) -> Iterator[Finding]:
 
 def _cost(
     part: Part, claim: str, ours: str, name: str, word: str, holds: Callable[[float], bool]
-) -> Finding:
+) -> Answer:
     """Compare times a round by their ratio in each trial; all trials have to agree."""
     curves = _by_name(part, "cost")
     own, other = curves[ours], curves[name]
@@ -106,13 +108,10 @@ def _cost(
     numbers = f"{other.label} takes {np.median(ratios):.3g} times as long"
     if len(ratios) > 1:
         numbers += f" ({ratios.min():.3g} to {ratios.max():.3g} in single trials)"
-    return Finding(
-        claim, f"a round of {own.label} costs {word} one of {other.label}", part.title,
-        verdict, numbers,
-    )  # fmt: skip
+    return claim, f"a round of {own.label} costs {word} one of {other.label}", verdict, numbers
 
 
-def _adversarial(part: Part) -> Iterator[Finding]:
+def _adversarial(part: Part) -> Iterator[Answer]:
     curves = _by_name(part, "regret")
     own, other = curves["morgfw"], curves["metafw"]
     mean, error = paired(own.final, other.final)
@@ -130,10 +129,7 @@ def _adversarial(part: Part) -> Iterator[Finding]:
         f"{', comparable' if near else ''}: the next method is {abs(span):.3g} "
         f"{'above' if span >= 0 else 'below'} MORGFW)"
     )
-    yield Finding(
-        "C4", "regret of MORGFW comparable to Meta-Frank-Wolfe's or below it", part.title,
-        verdict, numbers,
-    )  # fmt: skip
+    yield "C4", "regret of MORGFW comparable to Meta-Frank-Wolfe's or below it", verdict, numbers
     yield from _below(part, "C4", "morgfw", ("ofw", "oaw", "regularized-ofw"), far=True)
     yield _cost(part, "C5", "morgfw", "regularized-ofw", "more than", lambda ratio: ratio < 1)
     for name in ("metafw", "ofw", "oaw"):
@@ -148,7 +144,7 @@ def at_time(curve: Curve, trial: int, seconds: float) -> float:
     return float(np.interp(np.log(seconds), grid, curve.values[trial][past]))
 
 
-def _by_time(part: Part, claim: str, panel: str, ours: str) -> Iterator[Finding]:
+def _by_time(part: Part, claim: str, panel: str, ours: str) -> Iterator[Answer]:
     """Compare values at the same time: when the quicker of two methods has finished."""
     curves = _by_name(part, panel)
     own = curves[ours]
@@ -167,13 +163,11 @@ def _by_time(part: Part, claim: str, panel: str, ours: str) -> Iterator[Finding]
             f"when the first of the two has finished: ORGFW {mine.mean():.3g}, "
             f"{other.label} {theirs.mean():.3g}, ahead by {_signed(mean, error)}"
         )
-        yield Finding(
-            claim, f"{what} of ORGFW better than {other.label}'s after equal time", part.title,
-            _verdict(mean, error), numbers,
-        )  # fmt: skip
+        statement = f"{what} of ORGFW better than {other.label}'s after equal time"
+        yield claim, statement, _verdict(mean, error), numbers
 
 
-def _network(part: Part) -> Iterator[Finding]:
+def _network(part: Part) -> Iterator[Answer]:
     for panel in part.panels:
         yield from _by_time(part, "C6", panel, "orgfw")
 
@@ -181,5 +175,9 @@ def _network(part: Part) -> Iterator[Finding]:
 def find(result: Reproduction) -> list[Finding]:
     """Answer the claims that a figure is about: C1 to C3, C4 and C5, or C6; by claim, then data."""
     judge = {"figure1": _stochastic, "figure2": _adversarial, "figure3": _network}[result.figure]
-    found = [finding for part in result.parts for finding in judge(part)]
+    found = [
+        Finding(claim, statement, part.title, verdict, numbers)
+        for part in result.parts
+        for claim, statement, verdict, numbers in judge(part)
+    ]
     return sorted(found, key=lambda finding: finding.claim)  # stable: data sets stay in order
