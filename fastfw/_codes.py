@@ -18,17 +18,11 @@ Coded: TypeAlias = tuple[npt.NDArray[np.uint8], FloatArray]
 
 
 class Codes(NamedTuple):
-    """Bytes and what they stand for.
+    """Bytes and what they stand for."""
 
-    Attributes
-    ----------
-    values : ndarray, shape (n, d), uint8
-        C-contiguous and read-only.
-    affine : ndarray, shape (n, 2) or (1, 2), float64
-        Scale and offset, of every sample or of all.
-    """
-
+    #: Shape (n, d), C-contiguous and read-only.
     values: npt.NDArray[np.uint8]
+    #: Scale and offset, of every sample or of all: shape (n, 2) or (1, 2).
     affine: npt.NDArray[np.float64]
 
     def require(self, dtype: np.dtype[Any]) -> None:

@@ -27,23 +27,14 @@ _THEORY = power_schedule(1.0, 1.0)
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound on the regret of one run.
+    """A bound on the regret of one run, in nats."""
 
-    Parameters
-    ----------
-    theorem : str
-        Where it is printed in the paper.
-    rounds : (k,) int64 array
-        The rounds t it holds for, each with probability ``1 - failure_probability``.
-    values : (k,) float64 array
-        The bound on the regret after round t, in nats.
-    failure_probability : float
-        The probability with which it may fail.
-    """
-
+    #: Where it is printed in the paper.
     theorem: str
+    #: The rounds that it holds for, and the bound on the regret after each.
     rounds: npt.NDArray[np.int64]
     values: npt.NDArray[np.float64]
+    #: With which it may fail, in each round.
     failure_probability: float
 
 

@@ -133,8 +133,7 @@ class MethodResult:
     @property
     def final_regret(self) -> Floats:
         """Regret after the last round, one entry a trial."""
-        last: Floats = self.regret[:, -1]
-        return last
+        return np.asarray(self.regret[:, -1])
 
     @property
     def ms_per_round(self) -> float:
@@ -196,26 +195,14 @@ class CompareResult:
 
 @dataclass(frozen=True)
 class NetworkRun:
-    """What one method did in every trial.
-
-    Attributes
-    ----------
-    name, label : str
-        On the command line, and as the paper writes it.
-    rounds : int
-        Rounds or iterations.
-    evaluations : int
-        Gradients of single samples, in all of them.
-    seconds : ndarray, shape (trials,)
-        Update time of each trial.
-    traces : tuple of Trace
-        Loss, accuracy and gap at log-spaced rounds, by trial.
-    """
+    """What one method did in every trial."""
 
     name: str
     label: str
+    #: Rounds or iterations, and gradients of single samples in all of them.
     rounds: int
     evaluations: int
+    #: Update time, and worth at log-spaced rounds, by trial.
     seconds: Floats
     traces: tuple[Trace, ...]
 
@@ -283,26 +270,15 @@ class NetworkComparison:
 
 @dataclass(frozen=True)
 class GridPoint:
-    """One choice of constants and how it did.
-
-    Parameters
-    ----------
-    step : (c, e)
-        The step ``min(c / (t + 1)**e, 1)``.
-    momentum : (c, e) or None
-        Likewise; None for methods without.
-    scale : float or None
-        RegularizedOFW's c, or FTPL's in meta methods, where it was searched.
-    scores : (trials,) float64 array
-        The criterion in each trial; lower is better, NaN where a loss was not finite.
-    seconds : float
-        Update time, mean over the trials.
-    """
+    """One choice of constants and how it did."""
 
     step: Pair
+    #: None for methods without; the scale where it was not searched.
     momentum: Pair | None
     scale: float | None
+    #: The criterion in each trial: lower is better, NaN where a loss was not finite.
     scores: Floats
+    #: Update time, mean over the trials.
     seconds: float
 
     @property
@@ -349,76 +325,49 @@ class GridSearch:
 
 @dataclass(frozen=True)
 class Curve:
-    """One method in one panel of a figure.
-
-    Parameters
-    ----------
-    method, label : str
-        On the command line and in result files; in tables and pictures.
-    rounds : (k,) int64 array
-        The rounds t that the values belong to.
-    seconds : (trials, k) float64 array
-        Time spent on updates until then.
-    values : (trials, k) float64 array
-        What the panel shows.
-    upper : (trials, k) float64 array
-        The same against the least loss that the comparator's certificate leaves open; equal to
-        `values` where there is no comparator.
-    work : int
-        Gradients of single samples, in the whole run.
-    oracle_calls : int
-        Calls of the linear minimisation oracle, likewise.
-    """
+    """One method in one panel of a figure."""
 
     method: str
     label: str
+    #: The k rounds t that the values belong to.
     rounds: Integers
+    #: Time spent on updates until then, and what the panel shows, (trials, k).
     seconds: Floats
     values: Floats
+    #: The same against the least loss that the comparator's certificate leaves open; equal to
+    #: `values` where there is no comparator.
     upper: Floats
+    #: Gradients of single samples, and calls of the oracle, in the whole run.
     work: int
     oracle_calls: int
 
     @property
     def final(self) -> Floats:
         """The last value of each trial."""
-        last: Floats = self.values[:, -1]
-        return last
+        return np.asarray(self.values[:, -1])
 
 
 @dataclass(frozen=True)
 class Part:
-    """A figure on one data set: a column of figures 1 and 2, a row of figure 3.
+    """A figure on one data set: a column of figures 1 and 2, a row of figure 3."""
 
-    Parameters
-    ----------
-    data, title : str
-        The data set as it was asked for, and as pictures call it.
-    n_samples, n_features, n_classes : int
-        Its size.
-    settings : dict
-        Rounds, batch size, radius and whatever else tables should say.
-    constants : dict
-        By method, its constants in words.
-    comparator : Comparator or None
-        The best fixed decision; None for networks, whose least loss nobody knows.
-    panels : dict
-        Curves by method in order, by the panel's name: ``regret``, ``cost``, ``suboptimality``,
-        ``accuracy``, ``test_accuracy``.
-    seconds : float
-        Wall time of all that is kept for it, evaluation included, summed over the runs that did
-        it. What a stopped run had not finished is not in it.
-    """
-
+    #: As it was asked for, and as pictures call it.
     data: str
     title: str
     n_samples: int
     n_features: int
     n_classes: int
+    #: Rounds, batch size, radius and whatever else tables should say.
     settings: dict[str, Any]
+    #: By method, in words.
     constants: dict[str, str]
+    #: None for networks, whose least loss is not known.
     comparator: Comparator | None
+    #: Curves by method in order, by the panel's name: ``regret``, ``cost``, ``suboptimality``,
+    #: ``accuracy``, ``test_accuracy``.
     panels: dict[str, tuple[Curve, ...]]
+    #: Wall time of all that is kept for it, evaluation included, summed over the runs that did it.
+    #: What a stopped run had not finished is not in it.
     seconds: float = 0.0
 
 
