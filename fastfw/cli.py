@@ -442,18 +442,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        By default those of the process.
-
-    Returns
-    -------
-    int
-        The exit code: 0 done, 1 the work failed, 2 the input cannot be used, 130 interrupted.
-    """
+    """Run the command line, by default that of the process, and return the exit code."""
     with _open_streams(), _tidy_termination():
         return _main(sys.argv[1:] if arguments is None else arguments)
 
