@@ -9,6 +9,7 @@ elsewhere.
 from __future__ import annotations
 
 import os
+import re
 from importlib import import_module
 from typing import Any
 
@@ -113,7 +114,7 @@ def is_public(name: str) -> bool:
 def link_names(app: Sphinx, doctree: nodes.document) -> None:
     """Let public names that pages show as code lead to their entries in the reference."""
     for literal in list(doctree.findall(nodes.literal)):
-        name = literal.astext().partition("(")[0].removeprefix("fw.")
+        name = re.sub(r"^(fast)?fw\.|\(.*", "", literal.astext())
         inside = isinstance(literal.parent, addnodes.pending_xref | nodes.reference | nodes.title)
         if is_public(name) and not inside:
             xref = addnodes.pending_xref(
