@@ -119,13 +119,19 @@ class Cell(NamedTuple):
         found = list(fw.iid_stream(data, batch_size=BATCH, rounds=ROUNDS, seed=1))
         return [tuple(batch) for batch in found] if "pairs" in self.layout else found
 
-    def play(self, learner: Any, first: int, last: int) -> Any:
+    def play(self, learner: Any, first: int, last: int, **options: Any) -> Any:
         """Play rounds first + 1, ..., last, or as many iterations of a fit."""
         if not self.offline:
-            return learner.run(self.batches()[first:last])
+            return learner.run(self.batches()[first:last], **options)
         data = dataset(self.layout, self.dtype)
         given = (data.X, data.y) if "pairs" in self.layout else (data,)
-        return learner.fit(*given, iterations=last, resume=first > 0)
+        return learner.fit(*given, iterations=last, resume=first > 0, **options)
+
+    def round(self, learner: Any, t: int) -> float:
+        """Play round t alone; its loss."""
+        if self.offline:
+            return float(self.play(learner, t - 1, t).losses[0])
+        return float(learner.observe(self.batches()[t - 1]).loss)
 
 
 def takes(cell: Cell) -> bool:

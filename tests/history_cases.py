@@ -1,6 +1,7 @@
 """What the tests of the methods that keep the past share."""
 
 import numpy as np
+import pytest
 
 import fastfw as fw
 from learner_cases import RADIUS, make_data, problem_and_ball
@@ -17,6 +18,15 @@ SCHEDULES = {
 T = sized(80, 15)
 #: (C, d, B): batches that fill tiles of samples and classes and such that do not.
 SHAPES = [(2, 3, 1), (3, 6, 7), (10, 17, 12)]
+#: Every schedule with every shape; sums of losses with few.
+runs = pytest.mark.parametrize(
+    ("step", "shape", "reduction"),
+    [
+        *((name, shape, "mean") for name in SCHEDULES for shape in SHAPES),
+        ("paper", SHAPES[1], "sum"),
+        ("rough", SHAPES[2], "sum"),
+    ],
+)
 
 
 def case(shape, reduction="mean", rounds=T, dtype=np.float64, seed=0, n=40):

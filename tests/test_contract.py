@@ -55,12 +55,101 @@ def saved(cell: Cell, learner, path):
     learner.save(path)
     problem, set, _, whole = WORLDS[cell.world]
     given = {} if whole else {"problem": problem, "set": set}
-    return cell.kind.load(path, **given)
+    loaded, before = cell.kind.load(path, **given), path.read_bytes()
+    loaded.save(path)
+    assert path.read_bytes() == before
+    assert refuses_to_be_written(loaded.play())
+    return loaded
 
 
 def same(one, other):
     """The same bits."""
     return one.dtype == other.dtype and one.tobytes() == other.tobytes()
+
+
+def refuses_to_be_written(array):
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        array.flags.writeable = True
+    return not array.flags.writeable
+
+
+@cells
+def test_rounds_are_the_same_however_they_are_played(cell):
+    """A run is a loop of rounds; all that is played lies in the set, and stays as it is."""
+    whole, loop = cell.learner(), cell.learner()
+    result = cell.play(whole, 0, ROUNDS, checkpoints=range(1, ROUNDS + 2))
+    played, losses = [loop.play()], []
+    for t in range(1, ROUNDS + 1):
+        losses.append(cell.round(loop, t))
+        assert loop.t == t + 1
+        played.append(loop.play())
+    assert losses == result.losses.tolist()
+    assert same(loop.average, result.average)
+    assert result.decision.dtype == result.average.dtype == cell.dtype
+    own = WORLDS[cell.world].set
+    for x, kept in zip(played, result.decisions, strict=True):
+        assert same(x.astype(cell.dtype), kept)  # the first does not know the data's precision
+        assert own.contains(kept)
+    eps = np.finfo(cell.dtype).eps
+    assert own.contains(result.average)
+    assert np.abs(result.average - result.decisions[:-1].mean(axis=0)).max() <= 16 * ROUNDS * eps
+    for array in (*played, result.decision, result.average, loop.average):
+        assert refuses_to_be_written(array)
+    assert repr(whole) == repr(loop)
+
+
+@cells
+def test_engines_layouts_and_precisions_agree(cell):
+    """To rounding: no vertex hangs on it here."""
+    layout = "bytes" if cell.layout == "bytes" else "dense"  # whose numbers are others
+    plain = cell._replace(layout=layout, dtype="float64", engine="steps")
+    if (cell, cell.layout) == (plain, layout):
+        plain = cell._replace(engine="fused")
+    one = cell.play(cell.learner(), 0, ROUNDS)
+    other = plain.play(plain.learner(), 0, ROUNDS)
+    tolerance = 1e-12 if cell.dtype == "float64" else 2e-5
+    assert np.abs(one.decision - other.decision).max() <= tolerance
+    assert np.abs(one.average - other.average).max() <= tolerance
+    assert np.abs(one.losses - other.losses).max() <= 10 * tolerance
+    assert one.gradient_evaluations == other.gradient_evaluations
+    assert one.lmo_calls == other.lmo_calls
+
+
+def shown(learner, path):
+    """Everything that a learner shows, and its file."""
+    learner.save(path)
+    return learner.t, learner.play().tobytes(), learner.average.tobytes(), path.read_bytes()
+
+
+@few
+@pytest.mark.parametrize("after", [0, 3])
+def test_rounds_that_fail_leave_no_trace(cell, after, tmp_path):
+    """Alone, and in a run after good ones; the rounds to come are as if there had been none."""
+    learner, twin = cell.learner(), cell.learner()
+    if after:
+        cell.play(learner, 0, after), cell.play(twin, 0, after)
+    before = shown(learner, tmp_path / "learner")
+    batch = cell.batches()[0]
+    X, y = batch.X, batch.y
+    bad = [(X * np.nan, y)]
+    if cell.world not in ("plain", "nuclear", "compiled"):  # functions take what they like
+        bad += [(X[:0], y[:0]), (X[:, 1:], y), (X, y + C), (X, y[1:]), (X, y * 0.5), (X,), None]
+    errors = (FloatingPointError, TypeError, ValueError)
+    for given in bad:
+        if cell.offline:
+            pair = given if isinstance(given, tuple) else (given,)
+            with pytest.raises(errors), quiet():
+                learner.fit(*pair, iterations=after + 2, resume=after > 0)
+        else:
+            with pytest.raises(errors), quiet():
+                learner.observe(given)
+            with pytest.raises(errors), quiet():
+                learner.run([batch, batch, given])
+        assert shown(learner, tmp_path / "learner") == before
+    one, other = (cell.play(each, after, ROUNDS) for each in (learner, twin))
+    assert same(one.losses, other.losses)
+    assert same(one.decision, other.decision)
+    assert same(one.average, other.average)
 
 
 @cells

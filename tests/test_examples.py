@@ -11,6 +11,8 @@ import pytest
 
 from sizes import JIT
 
+pytestmark = pytest.mark.slow  # their losses are compiled anew in every process
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 ROUNDS = {
     "first_race": 60,

@@ -177,6 +177,7 @@ def interrupt(name, count, folder, seed=0):
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not JIT, reason="without the compiler, rounds are not made at one stroke")
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
 def test_learners_survive_interrupts():

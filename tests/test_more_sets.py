@@ -239,20 +239,19 @@ def test_equal_directions_have_equal_vertices(name):
 
 
 @every
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_is_no_point_is_refused(name, case):
+def test_what_is_no_point_is_refused(name):
     """By the oracle and the projection alike, which name the argument; and no set contains it."""
     own = SETS[name]()
-    make, kind, message = REFUSED[case]
-    bad = make(own.shape)
-    if case == "beyond float64" and np.finfo(np.longdouble).max == np.finfo(np.float64).max:
-        pytest.skip("long double is double here")
-    with pytest.raises(kind, match=f"direction.*{message}"):
-        own.lmo(bad)
-    if name in PROJECTING:
-        with pytest.raises(kind, match=f"x.*{message}"):
-            own.project(bad)
-    assert own.contains(bad) is False
+    for case, (make, kind, message) in REFUSED.items():
+        if case == "beyond float64" and np.finfo(np.longdouble).max == np.finfo(np.float64).max:
+            continue  # long double is double here
+        bad = make(own.shape)
+        with pytest.raises(kind, match=f"direction.*{message}"):
+            own.lmo(bad)
+        if name in PROJECTING:
+            with pytest.raises(kind, match=f"x.*{message}"):
+                own.project(bad)
+        assert own.contains(bad) is False
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -264,24 +263,24 @@ def test_what_is_no_point_is_refused_by_products_that_project(case):
 
 
 @every
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_any_layout(name, layout):
+def test_any_layout(name):
     own = SETS[name]()
     g = np.random.default_rng(0).standard_normal(own.shape)
-    given = LAYOUTS[layout](g)
-    assert np.array_equal(own.lmo(given).toarray(), own.lmo(g).toarray())
+    for layout in LAYOUTS.values():
+        assert np.array_equal(own.lmo(layout(g)).toarray(), own.lmo(g).toarray())
     assert own.lmo(g.astype(np.float32)).dtype == np.float32
 
 
 @every
-@pytest.mark.parametrize("size", [1e-300, 1e-160, 1e160, 1.7e308])
-def test_directions_of_any_size(name, size):
+def test_directions_of_any_size(name):
     """The vertex does not depend on the direction's size, up to rounding of the direction."""
     own = SETS[name]()
     g = np.random.default_rng(4).uniform(-1, 1, own.shape)
-    v, w = own.lmo(g).toarray(), own.lmo(g * size).toarray()
+    v = own.lmo(g).toarray()
     # ARPACK's rounding is that of the vectors it meets
-    assert np.abs(v - w).max() <= (1e-12 if "Nuclear" in name else 8 * EPS) * np.abs(v).max()
+    tolerance = (1e-12 if "Nuclear" in name else 8 * EPS) * np.abs(v).max()
+    for size in (1e-300, 1e-160, 1e160, 1.7e308):
+        assert np.abs(v - own.lmo(g * size).toarray()).max() <= tolerance
 
 
 # --- vertices -------------------------------------------------------------------------------------

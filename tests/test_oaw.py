@@ -8,7 +8,7 @@ import pytest
 import fastfw as fw
 import reference as ref
 from fastfw.learners._active import ActiveSet
-from history_cases import SCHEDULES, SHAPES, T, all_rounds, assert_follows, case, pieces, same
+from history_cases import SCHEDULES, SHAPES, T, all_rounds, assert_follows, case, pieces, runs, same
 from learner_cases import ENGINES, RADIUS, C, D, make_data, problem_and_ball
 from sizes import sized
 
@@ -29,10 +29,9 @@ def active(learner):
 
 
 @engines
-@pytest.mark.parametrize("step", SCHEDULES.values(), ids=SCHEDULES)
-@pytest.mark.parametrize("reduction", ["mean", "sum"])
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@runs
 def test_rounds_follow_the_reference(engine, step, reduction, shape):
+    step = SCHEDULES[step]
     problem, ball, stream, batches = case(shape, reduction)
     learner = fw.OAW(problem, ball, step=step, engine=engine)
     assert learner.engine == engine

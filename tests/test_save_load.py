@@ -16,8 +16,6 @@ import fastfw as fw
 from learner_cases import ENGINES, METHODS, Box, C, D, Quadratic, make, make_data, make_stream
 from sizes import sized
 
-SAVED = {name: method for name, method in METHODS.items() if "rough" not in name}
-methods = pytest.mark.parametrize("method", SAVED.values(), ids=SAVED)
 engines = pytest.mark.parametrize("engine", ENGINES)
 BREAK = 13
 
@@ -42,29 +40,6 @@ def write(path, header, arrays):
 
 
 # --- going on -------------------------------------------------------------------------------------
-
-
-@methods
-@engines
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_going_on_from_a_file_gives_the_same_bits(method, engine, dtype, tmp_path):
-    batches = list(make_stream(dtype))
-    path = tmp_path / "learner.npz"
-    for at in (0, 1, 2, BREAK):
-        wanted = make(method, engine)
-        wanted.run(batches[:at])
-        wanted.save(path)
-        learner = method.learner.load(path)
-        assert repr(learner) == repr(wanted)
-        assert learner.play().tobytes() == wanted.play().tobytes()
-        assert learner.average.tobytes() == wanted.average.tobytes()
-        again = tmp_path / "again.npz"
-        learner.save(again)
-        assert again.read_bytes() == path.read_bytes()
-        one, other = wanted.run(batches[at:]), learner.run(batches[at:])
-        assert one.losses.tolist() == other.losses.tolist()
-        assert one.decision.tobytes() == other.decision.tobytes()
-        assert one.average.tobytes() == other.average.tobytes()
 
 
 @engines

@@ -26,6 +26,8 @@ LEARNERS = {
     ),
 }
 each = pytest.mark.parametrize("method", LEARNERS)
+#: One that has a momentum, one that keeps vertices, one of base learners.
+kinds = pytest.mark.parametrize("method", ["ORGFW", "OAW", "MORGFW"])
 over = pytest.mark.parametrize("name", SMALL)
 
 
@@ -96,7 +98,7 @@ def test_vertices_are_never_made_dense(method, name, monkeypatch):
 
 
 @over
-@each
+@kinds
 def test_single_precision_stays_single(method, name):
     own = SETS[name]()
     learner = LEARNERS[method](Quadratic(own.shape), own)
@@ -110,7 +112,7 @@ def test_single_precision_stays_single(method, name):
 
 
 @over
-@each
+@kinds
 def test_saved_in_the_middle_the_rounds_are_the_same(method, name, tmp_path):
     own = SETS[name]()
     problem = Quadratic(own.shape)
@@ -358,7 +360,7 @@ def refused(wrong, oracle):
 
 
 @no_points
-@each
+@kinds
 def test_what_an_oracle_gives_is_checked_and_the_learner_stays_as_it_was(method, wrong):
     own = Cube()
     learner = LEARNERS[method](Pairs(own.shape), own)

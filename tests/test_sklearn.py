@@ -66,11 +66,11 @@ def digits():
 ESTIMATORS = {
     # one of the checks wants 1000 epochs: with a tolerance they end earlier
     "defaults": lambda: ProjectionFreeClassifier() if JIT else few_rounds(max_iter=1, tol=0.05),
-    "osfw": lambda: few_rounds(method="osfw", average=False, tol=0.05),
-    "without scaling": lambda: few_rounds(scaling=None, tol=0.05),
+    "otherwise": lambda: few_rounds(method="osfw", average=False, scaling=None, tol=0.05),
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # some checks warn of what they skip
 @pytest.mark.parametrize("name", ESTIMATORS if JIT else ["defaults"])
 def test_every_check_of_scikit_learn(name, short_epochs):
@@ -157,6 +157,7 @@ MANY_CLASSES = {
 }
 
 
+@pytest.mark.slow
 @compiled
 @pytest.mark.parametrize("name", MANY_CLASSES)
 def test_the_radius_suits_many_classes(name):

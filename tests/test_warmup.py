@@ -59,6 +59,7 @@ def start(source, folder, *dtypes):
     )
 
 
+@pytest.mark.slow
 @no_compiler
 @no_locks
 def test_a_variant_is_compiled_by_one_process_and_none_is_lost(tmp_path):
@@ -118,6 +119,7 @@ def test_what_other_processes_leave_undone_is_done_here(few_steps, monkeypatch):
     assert few_steps == [("float64", "a"), ("float32", "b")]
 
 
+@pytest.mark.slow
 @no_locks
 def test_an_interrupt_ends_every_process_with_one_line(tmp_path):
     process = subprocess.Popen(
