@@ -4,37 +4,40 @@ from pathlib import Path
 
 import pytest
 
-#: Files about what kernels, problems, sets and learners compute. They run without the compiler
-#: too, where every index is checked and every line is seen; the others say nothing new there.
+#: Tests about what kernels, problems, sets and learners compute: whole files, or some of their
+#: tests. They run without the compiler too, where every index is checked and every line is seen;
+#: the others say nothing new there.
 MATHEMATICS = {
     "test_base_learners",
     "test_codes",
-    "test_contract",
+    "test_contract::test_engines_layouts_and_precisions_agree",
     "test_csr",
-    "test_custom",
     "test_ftpl",
     "test_history",
     "test_kernels",
-    "test_learners",
+    "test_learners::test_engines_agree_in_other_shapes",
+    "test_learners::test_many_features",
+    "test_learners::test_rounds_follow_the_reference",
+    "test_learners::test_run_is_a_loop_of_observe_where_nothing_of_a_point_is_left",
     "test_meta_frank_wolfe",
     "test_morgfw",
     "test_network",
     "test_oaw",
+    "test_offline::test_iterates_are_the_references",
+    "test_offline::test_schedule_of_hazan_and_luo",
+    "test_offline::test_steps_of_one_and_momentary_schedules",
     "test_ofw",
-    "test_offline",
     "test_problems",
     "test_reference",
     "test_regret",
     "test_regularized_ofw",
     "test_sets",
-    "test_single_precision",
-    "test_starts",
-    "test_threads",
 }
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests of the files above as mathematics, but for the slow ones."""
+    """Mark those tests as mathematics, but for slow ones."""
     for item in items:
-        if Path(item.path).stem in MATHEMATICS and not item.get_closest_marker("slow"):
+        file, test = Path(item.path).stem, getattr(item, "originalname", item.name)
+        if {file, f"{file}::{test}"} & MATHEMATICS and not item.get_closest_marker("slow"):
             item.add_marker("mathematics")

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import fastfw
+from conftest import MATHEMATICS
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -83,6 +84,12 @@ def test_lower_bounds_are_those_tested(pyproject):
         name, _, bound = line.partition(">=")
         if bound:
             assert pinned[name] == ".".join([*bound.split("."), "0"][:2]), line
+
+
+def test_what_runs_without_the_compiler_is_there():
+    for file, _, test in (entry.partition("::") for entry in MATHEMATICS):
+        source = (ROOT / "tests" / f"{file}.py").read_text(encoding="utf-8")
+        assert f"\ndef {test or 'test_'}" in source, (file, test)
 
 
 def test_kernels_refuse_another_name():
