@@ -96,14 +96,9 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
         fastfw.OFW(softmax, ball, threads=2).run(stream)
 
     def answer(dtype: str) -> None:
-        from fastfw.kernels import function
-
         fastfw.FlowPolytope([(0, 1)], 0, 1).lmo([1.0])
         leader = fastfw.FTPL().on(ball, rounds=2, dtype=dtype)
         leader.observe(np.asarray(leader.play()))
-        moves: tuple[Any, ...] = (function.l1_move, function.simplex_move)
-        for own in moves:
-            own(np.ones((1, 2), dtype), 1.0, 0.5, np.ones((1, 2)))
 
     def work(dtype: str) -> dict[str, Callable[[], None]]:
         few = (X * (X > 0.8)).astype(dtype)  # whole batches of such rows go another way

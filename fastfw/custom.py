@@ -44,6 +44,21 @@ class FunctionProblem:
         """Whether the function was compiled by Numba, so that compiled rounds can call it."""
         return hasattr(self._function, "py_func") and hasattr(self._function, "nopython_signatures")
 
+    @property
+    def first_layer(self) -> tuple[int, int]:
+        """Shape of the parameters that are known to be linear in the features: none are."""
+        return 0, 1
+
+    def kernel_model(self) -> int:
+        """Return what `kernel_rounds` take for a model: rows of a point, 0 if it has one axis."""
+        return self._shape[0] if len(self._shape) == 2 else 0
+
+    def kernel_rounds(self) -> Any:
+        """Return compiled rounds that call the function, see ``kernels.rounds``."""
+        from fastfw.kernels import rounds
+
+        return rounds.function_rounds(self._function, self._pairs, len(self._shape) == 2)
+
     def rows(
         self,
         batch: object,
@@ -115,6 +130,11 @@ class FunctionProblem:
                 f"{_kind(found[1])}"
             )
         return float(loss), real_array(gradient, f"the gradient that {self._name} returns")
+
+    def of_rows(self, x: npt.ArrayLike, rows: Rows) -> tuple[float, npt.NDArray[Any]]:
+        """Return the same for rows that `rows` gave."""
+        X, y = rows.X[rows.rows], rows.y[rows.rows]
+        return self.loss_and_gradient(x, (X, y) if self._pairs else X)
 
     def raise_short(self, error: Exception, hint: str = "") -> None:
         """Raise what Numba says of the function in one line, if the error is of Numba's making."""
@@ -202,8 +222,10 @@ def problem_from_function(
     Notes
     -----
     A function that Numba compiled (``@numba.njit``) is called from compiled code, without Python
-    between rounds, by `ORGFW` and `OSFW` over `RowL1Ball`, `L1Ball` and `Simplex`; batches are then
-    arrays with a row for each sample. Everywhere else it is called as any other function is.
+    between rounds, by `ORGFW`, `OSFW`, `RegularizedOFW`, `SVRF` and `SpiderFW` over `RowL1Ball`,
+    `L1Ball`, `Simplex`, the k-sparse polytopes and products of them, if decisions have one axis or
+    two; batches are then arrays with a row for each sample. Everywhere else it is called as any
+    other function is.
 
     Examples
     --------

@@ -9,13 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, features, positive_int, real_array
-from fastfw._layout import padded, padded_zeros, unpadded
-from fastfw.problems import Classification, Rows
+from fastfw.problems import Classification
 from fastfw.sets import L1Ball, ProductSet, RowL1Ball
 
 __all__ = ["ACTIVATIONS", "OneHiddenLayer"]
 
-#: Names of the activations, in the order of their numbers in ``kernels.network``.
+#: Names of the activations, in the order of their numbers in ``kernels.models``.
 ACTIVATIONS = ("sigmoid", "tanh", "relu")
 
 
@@ -51,6 +50,8 @@ class OneHiddenLayer(Classification):
 
     Notes
     -----
+    Features may be dense or, of any format of scipy.sparse, sparse.
+
     Learners start at ``init="random"`` on this problem. At zeros, the paper's start, the hidden
     units are all alike and so are W2's gradients in each row: oracles that take the first of equal
     entries let all classes use the same unit. Measured on Fashion-MNIST with m = 10, all radii 10
@@ -75,6 +76,7 @@ class OneHiddenLayer(Classification):
     1
     """
 
+    takes_sparse = True
     #: How learners choose x_1 where neither `start` nor `init` is given.
     default_init = "random"
 
@@ -116,11 +118,6 @@ class OneHiddenLayer(Classification):
     def activation(self) -> str:
         """Name of the activation."""
         return self._activation
-
-    @property
-    def activation_number(self) -> int:
-        """Number of the activation in ``kernels.network``."""
-        return ACTIVATIONS.index(self._activation)
 
     def blocks(self, x: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
         """Return W1, b1, W2, b2 by name: views of `x` in the blocks' shapes.
@@ -182,53 +179,18 @@ class OneHiddenLayer(Classification):
             self._n_features, self._n_hidden, self._n_classes, self._activation, reduction
         )
 
-    def sample_losses(self, x: npt.ArrayLike, batch: object) -> npt.NDArray[np.float64]:
-        """Return the loss of every sample of a batch, shape (B,), in nats."""
-        from fastfw.kernels import network
+    @property
+    def first_layer(self) -> tuple[int, int]:
+        """Shape of W1."""
+        return self._n_hidden, self._n_features
 
-        A, y, rows = self.rows(batch)
-        W1, tail = self._parameters(x, A.dtype)
-        out = np.empty(rows.size)
-        network.sample_losses(A, y, rows, W1, tail, self.activation_number, out)
-        return out
-
-    def loss_and_gradient(self, x: npt.ArrayLike, batch: object) -> tuple[float, FloatArray]:
-        """Return loss and gradient on a batch from one pass over its rows.
-
-        Parameters
-        ----------
-        x : array_like, shape of the problem
-            Parameters.
-        batch : object
-            See `rows`. Its features' dtype is the gradient's.
-
-        Returns
-        -------
-        loss : float
-            In nats.
-        gradient : ndarray, shape of the problem
-            A new array; `blocks` gives its parts. O(B m (d + C)) time.
-        """
-        return self.of_rows(x, self.rows(batch))
-
-    def of_rows(self, x: npt.ArrayLike, rows: Rows) -> tuple[float, FloatArray]:
-        """Return the same for rows that `rows` gave."""
-        from fastfw.kernels import network
-
-        A, y, numbers = rows
-        W1, tail = self._parameters(x, A.dtype)
-        shape = self._block_shapes["W1"]
-        G, rest = padded_zeros(shape, A.dtype), np.empty_like(tail)
-        loss = network.loss_and_gradient(A, y, numbers, W1, tail, self.activation_number, G, rest)
-        weight = self.weight(numbers.size)
-        parts = unpadded(G, shape[1]).reshape(-1), rest
-        gradient = np.concatenate(parts, dtype=A.dtype, casting="same_kind")
-        gradient *= gradient.dtype.type(weight)
-        return float(loss) * weight, gradient
+    def kernel_model(self) -> Any:
+        """Return the number of the activation."""
+        return ACTIVATIONS.index(self._activation)
 
     def logits(self, x: npt.ArrayLike, X: npt.ArrayLike) -> FloatArray:
         """Return the logits Z of every row of X, shape (n, C)."""
-        A = features(X, n_features=self.n_features)
+        A = features(X, n_features=self.n_features, sparse=True)
         parts = self.blocks(real_array(x, "x").astype(A.dtype, copy=False))
         T = A @ parts["W1"].T + parts["b1"]
         if self._activation == "relu":
@@ -239,12 +201,6 @@ class OneHiddenLayer(Classification):
             H = 0.5 * np.tanh(0.5 * T) + 0.5
         Z: FloatArray = H @ parts["W2"].T + parts["b2"]
         return Z
-
-    def _parameters(self, x: npt.ArrayLike, dtype: npt.DTypeLike) -> tuple[FloatArray, FloatArray]:
-        """W1 as kernels take it, and b1, W2, b2 in one array of float64; copies."""
-        array = real_array(x, "x")
-        W1 = padded(self.blocks(array)["W1"], dtype)
-        return W1, np.array(array[self._n_hidden * self._n_features :], np.float64)
 
     def __repr__(self) -> str:
         return (

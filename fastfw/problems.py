@@ -24,7 +24,7 @@ from fastfw._checks import (
 )
 from fastfw._codes import Codes
 from fastfw._csr import csr_parts, is_sparse, taken
-from fastfw._layout import padded, padded_zeros, unpadded
+from fastfw._layout import padded, unpadded
 from fastfw.streams import Batch, Dataset
 
 __all__ = ["Classification", "SoftmaxRegression"]
@@ -71,7 +71,7 @@ def _real(A: Any) -> Any:
 class Classification:
     """What the losses of this module and of `fastfw.network` share: labelled batches, checked.
 
-    A subclass defines ``shape``, ``sample_losses``, ``loss_and_gradient`` and ``logits``.
+    A subclass defines ``shape``, ``first_layer``, ``kernel_model`` and ``logits``.
     """
 
     #: Whether features may be scipy.sparse matrices.
@@ -95,6 +95,16 @@ class Classification:
     def n_features(self) -> int:
         """Number of features, d."""
         return self._n_features
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the parameters."""
+        raise NotImplementedError
+
+    @property
+    def first_layer(self) -> tuple[int, int]:
+        """Shape of the matrix of parameters that are linear in the features; they come first."""
+        raise NotImplementedError
 
     @property
     def reduction(self) -> str:
@@ -194,11 +204,83 @@ class Classification:
 
     def sample_losses(self, x: npt.ArrayLike, batch: object) -> npt.NDArray[np.float64]:
         """Return the loss of every sample of a batch, shape (B,), in nats."""
-        raise NotImplementedError
+        from fastfw.kernels import csr, gradients
+
+        A, y, rows = self.rows(batch, coded=True)
+        first, tail = self._split(x, _real(A))
+        model, out = self.kernel_model(), np.empty(rows.size)
+        if is_sparse(A):
+            columns = np.ascontiguousarray(first.T)
+            csr.sample_losses(csr.CSR(*csr_parts(A)), model, y, rows, columns, tail, out)
+        else:
+            u = padded(first, first.dtype)
+            gradients.sample_losses(A, model, y, rows, u, 1.0, tail, out)
+        return out
 
     def loss_and_gradient(self, x: npt.ArrayLike, batch: object) -> tuple[float, FloatArray]:
-        """Return loss and gradient on a batch."""
+        """Return loss and gradient on a batch from one pass over its rows.
+
+        Parameters
+        ----------
+        x : array_like, shape of the problem
+            Parameters.
+        batch : object
+            See `rows`. Its features' dtype is the gradient's.
+
+        Returns
+        -------
+        loss : float
+            In nats.
+        gradient : ndarray, shape of the problem
+            A new array.
+        """
+        return self.of_rows(x, self.rows(batch, coded=True))
+
+    def of_rows(self, x: npt.ArrayLike, given: Rows) -> tuple[float, FloatArray]:
+        """Return the same for rows that `rows` gave."""
+        from fastfw.kernels import csr, gradients
+
+        A, y, rows = given
+        first, tail = self._split(x, _real(A))
+        model, rest = self.kernel_model(), np.empty_like(tail)
+        if is_sparse(A):
+            columns = np.ascontiguousarray(first.T)
+            G = np.zeros_like(columns)
+            parts = csr.CSR(*csr_parts(A))
+            loss = csr.loss_and_gradient(parts, model, y, rows, columns, tail, G, rest)
+            G = G.T
+        else:
+            u = padded(first, first.dtype)
+            G = np.empty_like(u)
+            loss = gradients.loss_and_gradient(A, model, y, rows, u, tail, G, rest)
+            G = unpadded(G, self.n_features)
+        weight = self.weight(rows.size)
+        whole = np.concatenate([G.reshape(-1), rest]) if rest.size else np.ascontiguousarray(G)
+        gradient: FloatArray = whole.astype(first.dtype, copy=False).reshape(self.shape)
+        gradient *= gradient.dtype.type(weight)
+        return float(loss) * weight, gradient
+
+    def kernel_model(self) -> Any:
+        """Return what kernels know of the problem, see ``kernels.models``."""
         raise NotImplementedError
+
+    def kernel_rounds(self) -> Any:
+        """Return compiled rounds for that model."""
+        from fastfw.kernels import rounds
+
+        return rounds.linear_rounds
+
+    def _split(
+        self, x: npt.ArrayLike, dtype: np.dtype[Any]
+    ) -> tuple[FloatArray, npt.NDArray[np.float64]]:
+        """Return the parameters that are linear in the features, in a dtype, and the others."""
+        array = real_array(x, "x")
+        if array.shape != self.shape:
+            raise ValueError(f"x must have shape {self.shape}, but it has {array.shape}")
+        m, d = self.first_layer
+        flat = array.reshape(-1)
+        first = flat[: m * d].reshape(m, d).astype(dtype, copy=False)
+        return first, flat[m * d :].astype(np.float64)
 
     def logits(self, x: npt.ArrayLike, X: npt.ArrayLike) -> FloatArray:
         """Return the logits of every row of X, shape (n, C)."""
@@ -269,58 +351,23 @@ class SoftmaxRegression(Classification):
         """Shape of W, (C, d)."""
         return self._shape
 
-    def sample_losses(self, x: npt.ArrayLike, batch: object) -> npt.NDArray[np.float64]:
-        """Return the loss of every sample of a batch, shape (B,), in nats."""
-        from fastfw.kernels import csr, logistic
+    @property
+    def first_layer(self) -> tuple[int, int]:
+        """Shape of W: all parameters are linear in the features."""
+        return self._shape
 
-        A, y, rows = self.rows(batch, coded=True)
-        out = np.empty(rows.size)
-        if is_sparse(A):
-            csr.sample_losses(*csr_parts(A), y, rows, self._columns(x, A.dtype), out)
-            return out
-        logistic.sample_losses(A, y, rows, self._parameters(x, _real(A)), 1.0, out)
-        return out
+    def kernel_model(self) -> Any:
+        """None: there is nothing that kernels must know."""
+        return None
 
     def gradient(self, x: npt.ArrayLike, batch: object) -> FloatArray:
         """Return the gradient Rᵀ A / B at x, R = softmax(A xᵀ) - onehot(y); shape (C, d)."""
         return self.loss_and_gradient(x, batch)[1]
 
-    def loss_and_gradient(self, x: npt.ArrayLike, batch: object) -> tuple[float, FloatArray]:
-        """Return loss and gradient on a batch from one pass over its rows.
-
-        Parameters
-        ----------
-        x : array_like, shape (C, d)
-            Parameters.
-        batch : object
-            See `rows`. Its features' dtype is the gradient's.
-
-        Returns
-        -------
-        loss : float
-            In nats.
-        gradient : ndarray, shape (C, d)
-            A new array.
-        """
-        from fastfw.kernels import csr, logistic
-
-        A, y, rows = self.rows(batch, coded=True)
-        weight = self.weight(rows.size)
-        if is_sparse(A):
-            columns = np.zeros(self._shape[::-1], A.dtype)
-            loss = csr.loss_and_gradient(*csr_parts(A), y, rows, self._columns(x, A.dtype), columns)
-            gradient = np.ascontiguousarray(columns.T)
-        else:
-            padding = padded_zeros(self._shape, _real(A))
-            loss = logistic.loss_and_gradient(A, y, rows, self._parameters(x, _real(A)), padding)
-            gradient = unpadded(padding, self.n_features)
-        gradient *= gradient.dtype.type(weight)
-        return float(loss) * weight, gradient
-
     def logits(self, x: npt.ArrayLike, X: npt.ArrayLike) -> FloatArray:
         """Return the logits X xᵀ, shape (n, C)."""
         A = features(X, n_features=self.n_features, sparse=True)
-        Z: FloatArray = A @ unpadded(self._parameters(x, A.dtype), self.n_features).T
+        Z: FloatArray = A @ self._split(x, A.dtype)[0].T
         return Z
 
     def with_reduction(self, reduction: str) -> SoftmaxRegression:
@@ -339,16 +386,6 @@ class SoftmaxRegression(Classification):
         else:
             squares = np.einsum("ij,ij->i", A, A, dtype=np.float64)
         return 0.5 * float(squares.max() if self._reduction == "mean" else squares.sum())
-
-    def _parameters(self, x: npt.ArrayLike, dtype: npt.DTypeLike) -> FloatArray:
-        array = real_array(x, "x")
-        if array.shape != self._shape:
-            raise ValueError(f"x must have shape {self._shape}, but it has {array.shape}")
-        return padded(array, dtype)
-
-    def _columns(self, x: npt.ArrayLike, dtype: npt.DTypeLike) -> FloatArray:
-        """Return parameters as kernels for sparse rows take them: (d, C)."""
-        return np.ascontiguousarray(unpadded(self._parameters(x, dtype), self.n_features).T)
 
     def __repr__(self) -> str:
         return (

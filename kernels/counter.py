@@ -17,7 +17,7 @@ from numba.extending import intrinsic, overload
 
 from ._jit import kernel
 
-__all__ = ["NOISE", "ROWS", "draw_rows", "hashed", "key", "magnitude", "unit"]
+__all__ = ["NOISE", "ROWS", "draw_batches", "draw_rows", "hashed", "key", "magnitude", "unit"]
 
 #: What is drawn: the second part of a key.
 NOISE, ROWS = 0, 1
@@ -106,3 +106,18 @@ def draw_rows(seed, t, k, n, out):
     own = key(seed, ROWS, t, k)
     for i in range(out.shape[0]):
         out[i] = np.intp((np.int64(hashed(own, i) >> np.uint64(32)) * np.int64(n)) >> 32)
+
+
+@kernel()
+def draw_batches(seed, t, n, whole, starts, rows):
+    """Rows of the iterations t, t + 1, ...: 0, ..., n - 1 where `whole` says so, else drawn.
+
+    Iteration t + i has rows[starts[i]:starts[i + 1]]; what is drawn depends on seed and t + i only.
+    """
+    for i in range(whole.shape[0]):
+        own = rows[starts[i] : starts[i + 1]]
+        if whole[i]:
+            for k in range(own.shape[0]):
+                own[k] = k
+        else:
+            draw_rows(seed, t + i, 0, n, own)

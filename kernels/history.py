@@ -15,7 +15,7 @@ import numpy as np
 
 from ._jit import REASSOCIATE, kernel
 from ._shared import NOT_YET, OVER, claim, next_open, publish, wait_for
-from .logistic import block_length
+from .gradients import block_length
 from .products import PAIRED, backward, forward
 from .softmax import log_loss, residual, softmax
 

@@ -1,11 +1,11 @@
-"""The row-l1 ball: linear minimisation oracle, lazily scaled step, Frank-Wolfe gap.
+"""The row-l1 ball: linear minimisation oracle; and the lazily scaled step.
 
 A vertex has one entry ±r per row and is kept as (index, value) per row. An iterate is kept
 as x = s u: a step x ← (1 - η) x + η v multiplies s and changes one entry of u per row.
 
 Steps may be shorter than single precision can tell from zero, and be played by the million. So s
 and the sum of the iterates are kept in float64, and of a u in float32 what rounding takes from it
-is kept in `low`: the iterate is s (u + low). In float64 `low` has no columns.
+is kept in `low`: the iterate is s (u + low). In float64 `low` is empty.
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ def lmo(G, radius, index, value):
 
 
 @kernel()
-def one_of_largest(row, j, key, r):
-    """Index of one of the entries of a row as large as entry j, chosen by a hash of key and r."""
+def one_of_largest(row, j, drawn):
+    """Index of one of the entries of a row as large as entry j, chosen by 64 random bits."""
     largest = magnitude_bits(row[j])
     count = 0
     for i in range(row.shape[0]):
         count += 1 if magnitude_bits(row[i]) == largest else 0
     if count == 1:
         return j
-    left = np.intp(hashed(key, r) >> np.uint64(33)) % count
+    left = np.intp(drawn >> np.uint64(33)) % count
     for i in range(row.shape[0]):
         if magnitude_bits(row[i]) == largest:
             if left == 0:
@@ -81,7 +81,7 @@ def one_of_largest(row, j, key, r):
 def break_ties(G, radius, key, index, value):
     """Let a vertex that `lmo` found have another of the largest entries of each row."""
     for c in range(G.shape[0]):
-        j = one_of_largest(G[c], index[c], key, c)
+        j = one_of_largest(G[c], index[c], hashed(key, c))
         index[c] = j
         value[c] = -radius if G[c, j] >= 0 else radius
 
@@ -94,40 +94,29 @@ def store(u, low, i, j, exact):
 
 
 @kernel()
-def fold(u, low, total, s, weight):
-    """Take s into u and `weight` into the running sum: afterwards s = 1, weight = 0."""
-    if low.shape[1] == 0:
-        for c in range(u.shape[0]):
-            for j in range(u.shape[1]):
-                total[c, j] += weight * u[c, j]
-                u[c, j] *= s
-        return
-    for c in range(u.shape[0]):
-        for j in range(u.shape[1]):
-            exact = np.float64(u[c, j]) + np.float64(low[c, j])
-            total[c, j] += weight * exact
-            store(u, low, c, j, s * exact)
+def fold(u, low, total, s, weight, support):
+    """Take s into u and `weight` into the running sum: afterwards s = 1, weight = 0.
 
-
-@kernel()
-def _shrink(u, low, previous, keep):
-    """Leave u in `previous` and scale it by `keep`."""
-    if low.shape[1] == 0:
-        for c in range(u.shape[0]):
+    Only the rows of the support are read, as in `step`.
+    """
+    narrow = low.size > 0
+    for k in range(1, support[0] + 1):
+        r = support[k]
+        if narrow:
             for j in range(u.shape[1]):
-                previous[c, j] = u[c, j]
-                u[c, j] *= keep
-        return
-    for c in range(u.shape[0]):
-        for j in range(u.shape[1]):
-            previous[c, j] = u[c, j]
-            store(u, low, c, j, keep * (np.float64(u[c, j]) + np.float64(low[c, j])))
+                exact = np.float64(u[r, j]) + np.float64(low[r, j])
+                total[r, j] += weight * exact
+                store(u, low, r, j, s * exact)
+        else:
+            for j in range(u.shape[1]):
+                total[r, j] += weight * u[r, j]
+                u[r, j] *= s
 
 
 @kernel()
 def point(u, low, s, out):
     """Write s (u + low) to `out`."""
-    if low.shape[1] == 0:
+    if low.size == 0:
         for c in range(u.shape[0]):
             for j in range(u.shape[1]):
                 out[c, j] = s * u[c, j]
@@ -138,30 +127,44 @@ def point(u, low, s, out):
 
 
 @kernel()
-def step(u, low, total, previous, s, weight, index, value, eta):
-    """X ← (1 - η) x + η v for x = s (u + low); returns the new (s, weight).
+def step(u, low, total, previous, s, weight, places, values, eta, support, known):
+    """X ← (1 - η) x + η v for x = s (u + low), v being values at places; the new (s, weight).
 
-    The sum of the points played so far is ``weight * (u + low) + total``, kept up at the cost of
-    one entry per row too: an entry of u that moves is taken back in `total`.
-    A step longer than `LARGEST_LAZY_STEP` writes x whole and leaves the old x in `previous`.
-    Steps away from v have η below 0.
+    Places are those in u as one flat array. The sum of the points played so far is ``weight *
+    (u + low) + total``, kept up at the cost of the entries of v too: an entry of u that moves is
+    taken back in `total`. For a step longer than `LARGEST_LAZY_STEP` x is written whole, and the
+    old x to `previous` unless that is empty. Steps away from v have η below 0.
+
+    The support lists the rows of u that may be other than zero, with their number in front;
+    known[r] says whether row r is among them.
     """
-    narrow = low.shape[1] > 0
+    narrow = low.size > 0
+    width = u.shape[1]
     if eta > LARGEST_LAZY_STEP:
-        fold(u, low, total, s, weight)
-        _shrink(u, low, previous, 1.0 - eta)
+        fold(u, low, total, s, weight, support)
+        if previous.size > 0:
+            for k in range(1, support[0] + 1):
+                r = support[k]
+                for j in range(width):
+                    previous[r, j] = u[r, j]
+        fold(u, low, total, 1.0 - eta, 0.0, support)
         s, weight = 1.0, 0.0
     else:
         s *= 1.0 - eta
-    for c in range(u.shape[0]):
-        j = index[c]
-        move = eta * value[c] / s
+    for k in range(places.shape[0]):
+        r = places[k] // width
+        if not known[r]:
+            known[r] = True
+            support[0] += 1
+            support[support[0]] = r
+        j = places[k] - r * width
+        move = eta * values[k] / s
         if narrow:
-            store(u, low, c, j, np.float64(u[c, j]) + np.float64(low[c, j]) + move)
+            store(u, low, r, j, np.float64(u[r, j]) + np.float64(low[r, j]) + move)
         else:
-            u[c, j] += move
-        total[c, j] -= weight * move
+            u[r, j] += move
+        total[r, j] -= weight * move
     if not (SMALLEST_NARROW if narrow else SMALLEST_SCALE) <= s <= LARGEST_SCALE:
-        fold(u, low, total, s, weight)
+        fold(u, low, total, s, weight, support)
         s, weight = 1.0, 0.0
     return s, weight

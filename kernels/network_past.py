@@ -5,7 +5,7 @@ features a unit, as it changes the logits of softmax regression. So for every sa
 these m numbers are kept, as ``history`` keeps logits, and the product with W1 is never done again.
 All else is nonlinear and computed anew: O(m C) a sample, and the backward product.
 
-Notation as in ``network``: W1 = s u, the other parameters in the tail, one gradient of each.
+Notation as in ``models``: W1 = s u, the other parameters in the tail, one gradient of each.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from ._jit import kernel
+from .gradients import FIRST, block_length
 from .history import SAMPLES_PER_SUM, clear, collect, follow, product, weighted_residual
-from .logistic import block_length
-from .network import backpropagate, n_outputs, upper
+from .models import backpropagate, scores, workspace
 from .products import backward, padded
 from .softmax import log_loss, residual, softmax
 
@@ -32,7 +32,7 @@ def _collect_tail(partial, gradient):
 
 
 @kernel()
-def newest_gradient(A, y, rows, u, s, tail, code, weight, outputs, partial, G, gradient):
+def newest_gradient(A, y, rows, u, s, tail, model, weight, outputs, partial, G, gradient):
     """G (W1) and `gradient` (tail) = weight times the sum of the gradients of a new batch.
 
     The sum of its losses is returned and its first layer's outputs (B, m), without bias, are
@@ -44,13 +44,13 @@ def newest_gradient(A, y, rows, u, s, tail, code, weight, outputs, partial, G, g
     nothing = np.empty(0, np.intp), np.empty(0, np.float64)
     return _add(
         A, y, rows, nothing[1], weight, outputs, 1.0, nothing[0], nothing[1], _ANEW, u, s, tail,
-        code, partial, G, gradient,
+        model, partial, G, gradient,
     )  # fmt: skip
 
 
 @kernel()
 def add_past_gradient(
-    A, y, rows, weights, outputs, keep, index, shift, again, u, s, tail, code, partial, G, gradient
+    A, y, rows, weights, outputs, keep, index, shift, again, u, s, tail, model, partial, G, gradient
 ):
     """G and `gradient` += Σ_i weights[i] times the gradient of sample rows[i].
 
@@ -58,30 +58,23 @@ def add_past_gradient(
     ``history.add_past_gradient`` does with logits. `partial` is scratch.
     """
     _add(
-        A, y, rows, weights, 0.0, outputs, keep, index, shift, again, u, s, tail, code, partial, G,
+        A, y, rows, weights, 0.0, outputs, keep, index, shift, again, u, s, tail, model, partial, G,
         gradient,
     )  # fmt: skip
 
 
 @kernel()
 def _add(
-    A, y, rows, weights, weight, outputs, keep, index, shift, again, u, s, tail, code, partial, G,
+    A, y, rows, weights, weight, outputs, keep, index, shift, again, u, s, tail, model, partial, G,
     gradient,
 ):  # fmt: skip
     """Add gradients; with ``weights`` empty, all of one weight, and return the sum of losses."""
     m = u.shape[0]
-    n_classes = n_outputs(m, tail)
-    nothing = u.dtype.type(0)
     length = min(block_length(A.shape[1], u.itemsize, u.shape[0]), padded(rows.shape[0]))
     Z = np.zeros((m, length), u.dtype)
-    H = np.empty((m, length), u.dtype)
     D = np.empty((m, length), u.dtype)
-    Z2 = np.empty((n_classes, length), u.dtype)
-    P = np.empty((n_classes, length), u.dtype)
-    largest = np.empty(length, u.dtype)
-    total = np.empty(length, u.dtype)
-    zeros = np.zeros(length, u.dtype)
-    e = np.empty(length, u.dtype)
+    space = workspace(model, Z, tail)
+    Z2, P, largest, total = space[0], space[1], space[2], space[3]
     partial_tail = np.zeros(gradient.shape[0])
     clear(partial)
     alike = weights.shape[0] == 0
@@ -95,18 +88,14 @@ def _add(
             product(A, block, ahead, u, s, Z, outputs[start : start + n])
         else:
             follow(A, block, keep, index, shift, Z, outputs[start : start + n])
-        upper(Z, tail, code, zeros, e, H, Z2)
+        scores(model, space, Z, tail)
         softmax(Z2, P, largest, total)
         if alike:
             loss += log_loss(Z2, y, block, n, largest, total)
             residual(P, total, y, block, n, weight, Z2, False)
         else:
             weighted_residual(P, total, y, block, weights[start : start + n], Z2)
-        for j in range(m):
-            d = D[j]
-            for i in range(length):
-                d[i] = nothing
-        backpropagate(Z2, H, tail, code, e, D, partial_tail)
+        backpropagate(model, space, tail, D, FIRST, partial_tail)
         backward(A, block, D, partial, ahead, not again)
         pending += n
         if pending >= SAMPLES_PER_SUM:

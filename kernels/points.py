@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._jit import kernel
-from .logistic import block_length
+from .gradients import block_length
 from .products import forward_alone
 from .softmax import log_loss, softmax
 from .sparse import few, sparse_forward, support

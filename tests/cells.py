@@ -52,7 +52,7 @@ WORLDS = {
     "sum, ties": World(
         softmax.with_reduction("sum"), fw.RowL1Ball((C, D), 2.0, "random"), True, True
     ),
-    "network": World(network, network.l1_balls(2.0, 1.0), False, True),
+    "network": World(network, network.l1_balls(2.0, 1.0), True, True),
     "plain": World(vector, fw.L1Ball(D, 1.0), True, False),
     "nuclear": World(matrix, fw.NuclearNormBall((C, D), 2.0), True, False),
     "compiled": World(fast, fw.Simplex(D, 2.0), not JIT, False),

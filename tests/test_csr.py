@@ -14,6 +14,7 @@ import reference as ref
 from fastfw._csr import csr_features
 from fastfw.kernels import bounds
 from fastfw.kernels import csr as kernels
+from fastfw.sets._convex import random_vertex
 from fastfw.sklearn import ProjectionFreeClassifier as Classifier
 from fastfw.streams import Batch, Dataset
 from learner_cases import METHODS, RADIUS, make, problem_and_ball, snapshot
@@ -292,12 +293,16 @@ def test_datasets_and_batches():
     np.testing.assert_array_equal(order, wanted)
 
 
-def test_networks_take_dense_features():
+@pytest.mark.parametrize("activation", ["sigmoid", "tanh", "relu"])
+def test_networks_take_sparse_features(activation):
     A, y = make_data()
-    problem = fw.OneHiddenLayer(n_features=D, n_hidden=2, n_classes=C)
+    problem = fw.OneHiddenLayer(D, 2, C, activation)
+    x = np.random.default_rng(0).normal(size=problem.shape)
+    loss, gradient = problem.loss_and_gradient(x, (A, y))
     for batch in ((sparse.csr_array(A), y), Dataset(sparse.csr_array(A), y)):
-        with pytest.raises(TypeError, match=r"use X\.toarray\(\)"):
-            problem.loss(np.zeros(problem.shape), batch)
+        assert abs(problem.loss(x, batch) - loss) <= 1e-13
+        np.testing.assert_allclose(problem.gradient(x, batch), gradient, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(problem.logits(x, sparse.csr_array(A)), problem.logits(x, A))
 
 
 # --- losses and gradients -------------------------------------------------------------------------
@@ -332,12 +337,18 @@ def test_vertex_is_the_first_largest(d, n_classes, seed):
     """Blocks and what is left of them; ties between blocks and inside."""
     rng = np.random.default_rng(seed)
     g = np.round(rng.standard_normal((d, n_classes)), 1)
-    index, value = np.empty(n_classes, np.intp), np.empty(n_classes)
-    largest = kernels.lmo(g, RADIUS, index, value)
-    positions, values = ref.lmo_parts(g.T, RADIUS)
-    assert index.tolist() == list(positions)
-    assert value.tolist() == list(values)
-    assert largest == np.abs(g).max()
+    index, value = np.empty((n_classes, 1), np.intp), np.empty((n_classes, 1))
+    u, start = (rng.standard_normal(g.shape) for _ in range(2))
+    for strength in (0.0, 0.25):  # binary fractions: whatever the order, bits are the same
+        u, start = np.round(u, 0), np.round(start, 0)
+        direction = np.round(4 * g) / 4
+        radii = np.full(n_classes, RADIUS)
+        largest = kernels.l1_vertex(direction, 1.0, strength, u, 0.5, start, radii, index, value)
+        direction = direction + strength * (0.5 * u - start)
+        positions, values = ref.lmo_parts(direction.T, RADIUS)
+        assert index[:, 0].tolist() == list(positions)
+        assert value[:, 0].tolist() == list(values)
+        assert largest == np.abs(direction).max()
 
 
 @quick
@@ -421,7 +432,6 @@ def test_the_same_model_as_from_dense_features(method, dtype, reduction):
 OTHERS = {
     "OFW": (fw.OFW, {}),
     "OAW": (fw.OAW, {}),
-    "RegularizedOFW": (fw.RegularizedOFW, {}),
     "MORGFW": (fw.MORGFW, {"rounds": 5, "inner_steps": 4}),
     "MORGFW, sub-batches": (fw.MORGFW, {"rounds": 5, "inner_steps": 4, "sub_batch_size": 2}),
     "MetaFrankWolfe": (fw.MetaFrankWolfe, {"rounds": 5, "inner_steps": 6}),
@@ -445,7 +455,7 @@ def test_methods_without_kernels_for_sparse_rows_take_steps(name):
     assert np.abs(result.losses - wanted.losses).max() <= 1e-13
 
 
-@pytest.mark.parametrize("name", ["OFW", "RegularizedOFW"])
+@pytest.mark.parametrize("name", ["OFW", "OAW"])
 def test_compiled_rounds_cannot_turn_into_steps(name):
     A, y = make_data()
     method, options = OTHERS[name]
@@ -458,8 +468,43 @@ def test_compiled_rounds_cannot_turn_into_steps(name):
     assert (learner.t, learner.engine) == (2, "fused")
 
 
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("model", ["softmax", "network", "sets with more entries"])
+@pytest.mark.parametrize("step", [0.3, 0.95])
+@pytest.mark.parametrize("eta", [None, 20.0])
+def test_regularized_ofw(model, kind, step, eta):
+    """A pull towards a start that is not zero; the layout changes between rounds."""
+    A, y = make_data()
+    A = A.astype(kind)
+    if model == "network":
+        problem = fw.OneHiddenLayer(D, 3, C)
+        M = problem.l1_balls(3.0, 2.0)
+    else:
+        problem, M = problem_and_ball(D)
+        M = M if model == "softmax" else fw.RowKSparsePolytope((C, D), 3, 2.0)
+    start = random_vertex(M, np.random.default_rng(3)) / 2
+    learners = [
+        fw.RegularizedOFW(problem, M, step=step, scale=eta, rounds=9, start=start, engine=engine)
+        for engine in ("steps", "fused", "fused")
+    ]
+    for k, batch in enumerate(make_stream(A, y, 9)):
+        dense, sparse_rows = (batch.X, batch.y), (sparse.csr_array(batch.X), batch.y)
+        losses = [
+            learner.observe(given).loss
+            for learner, given in zip(
+                learners, (dense, sparse_rows, (dense, sparse_rows)[k % 2]), strict=True
+            )
+        ]
+        np.testing.assert_allclose(losses, losses[0], rtol=1e-12 if kind == np.float64 else 1e-4)
+    assert [learner.engine for learner in learners] == ["steps", "fused", "fused"]
+    if kind == np.float64:
+        for learner in learners:
+            np.testing.assert_allclose(learner.play(), learners[0].play(), rtol=0, atol=1e-12)
+            np.testing.assert_allclose(learner.average, learners[0].average, rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("method", [fw.SVRF, fw.SpiderFW])
-def test_offline_methods_take_steps(method):
+def test_offline_methods(method):
     A, y = make_data()
     learner = method(*problem_and_ball(D), epoch_length=4, batch_size=5)
     wanted = learner.fit(A, y, iterations=9)
@@ -530,12 +575,12 @@ def test_nothing_is_compiled_twice():
     wide = S.copy()
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
     make(METHODS["ORGFW"], d=D).run(make_stream(S, y, 3))
-    before = len(kernels.momentum_rounds.signatures)
+    before = len(kernels.residuals.signatures)
     for X in (wide, S.tocoo(), S.astype(int)):
         learner = make(METHODS["OSFW"], d=D)
         learner.run(make_stream(X, y, 3))
         learner.observe((X, y))
-    assert len(kernels.momentum_rounds.signatures) == before <= 2
+    assert len(kernels.residuals.signatures) == before <= 2
 
 
 # --- what is measured against ---------------------------------------------------------------------

@@ -361,21 +361,22 @@ SCRIPT = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np
-from fastfw.kernels import _jit, storm
-assert storm.__file__.startswith(sys.argv[1]), storm.__file__
+from fastfw.kernels import _jit, sets
+assert sets.__file__.startswith(sys.argv[1]), sets.__file__
 g = np.array([[1.0, -3.0, 2.0], [0.5, 0.25, -7.0]])
-index, value = np.full(2, -1), np.full(2, np.nan)
-storm.estimate(np.zeros((2, 3)), g, 1.0, 1.0, 2.0, index, value)
-stats = storm.estimate.stats
+index, value = np.full((2, 1), -1), np.full((2, 1), np.nan)
+rows = sets.L1Balls(np.full(2, 2.0), np.zeros(2, np.intp))
+sets.vertices(rows, g, index, value)
+stats = sets.vertices.stats
 print(json.dumps({
-    "index": index.tolist(),
-    "value": value.tolist(),
+    "index": index.ravel().tolist(),
+    "value": value.ravel().tolist(),
     "hits": sum(stats.cache_hits.values()),
     "misses": sum(stats.cache_misses.values()),
 }))
 """
 
-# In another file than `storm.estimate`, which calls it.
+# In another file than `sets.vertices`, which calls it.
 EDIT = """
 
 @kernel()

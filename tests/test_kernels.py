@@ -12,13 +12,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import fastfw as fw
 import reference as ref
 from fastfw._layout import remainder_of, scaled
-from fastfw.kernels import l1, logistic, loops, products, softmax, storm
-from fastfw.learners._threaded import make_team
+from fastfw.kernels import gradients, l1, products, rounds, sets, softmax
+from fastfw.learners.compiled import LinearEngine, Plan
+from fastfw.problems import Rows
 from sizes import quick, quiet, sized
 
 DTYPES = [np.float64, np.float32]
+SOFTMAX, NO_TAIL = None, np.empty(0)
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 5e-324, 1e-40, -3e300, np.inf, -np.inf, np.nan]
 
 
@@ -308,13 +311,13 @@ def test_losses_and_gradient(case, s):
     A, y, U, rows, _ = make_data(case)
     dtype = U.dtype
     G, losses = np.full_like(U, np.nan), np.full(rows.size, np.nan)
-    loss = logistic.loss_and_gradient(A, y, rows, U, G)
+    loss = gradients.loss_and_gradient(A, SOFTMAX, y, rows, U, NO_TAIL, G, NO_TAIL)
     A64, U64 = double(A[rows], U)
     dz = logit_error(A64, U64, dtype)
     wanted, gradient = ref.loss_and_gradient(U64, A64, y[rows], "sum")
     assert abs(loss - wanted) <= loss_error(dz, A64, U64, dtype)
     assert np.all(np.abs(G - gradient) <= gradient_error(A64, dz, dtype))
-    logistic.sample_losses(A, y, rows, U, s, losses)
+    gradients.sample_losses(A, SOFTMAX, y, rows, U, s, NO_TAIL, losses)
     W = s * U64
     one_by_one = ref.log_sum_exp(A64 @ W.T) - (A64 @ W.T)[np.arange(rows.size), y[rows]]
     assert np.abs(losses - one_by_one).sum() <= loss_error(s * dz, A64, W, dtype)
@@ -337,18 +340,19 @@ def test_recursive_gradient(case, eta, s, mode):
     u = (x / s).astype(dtype)
     alpha, beta = rng.uniform(0.0, 1.0, 2)
     G = np.full_like(u, np.nan)
-    previous = before if mode == logistic.DENSE_PREVIOUS else np.full_like(u, np.nan)
+    previous = before if mode == gradients.DENSE_PREVIOUS else np.full_like(u, np.nan)
     shrink = 1.0 / (1.0 - eta)
-    loss = logistic.recursive_gradient(
-        A, y, rows, u, s, mode, previous, index, eta * value, shrink, alpha, beta, G,
-        ahead,
+    loss = gradients.recursive_gradient(
+        A, SOFTMAX, y, rows, u, s, NO_TAIL, mode, previous, NO_TAIL, index[:, np.newaxis],
+        eta * value[:, np.newaxis], shrink, alpha, beta, G, NO_TAIL, ahead,
+        gradients.room_for(A, SOFTMAX, u, NO_TAIL, len(rows)),
     )  # fmt: skip
     dz = logit_error(A64, x, dtype)
     wanted, now = ref.loss_and_gradient(x, A64, y[rows], "sum")
     assert abs(loss - wanted) <= loss_error(dz, A64, x, dtype)
     back = ref.gradient(x_back, A64, y[rows], "sum")
     dz_back = logit_error(A64, x_back, dtype)
-    if mode == logistic.ONE_VERTEX_BACK:
+    if mode == gradients.ONE_VERTEX_BACK:
         moved = np.abs(eta * value * A64[:, index])
         dz_back = (dz + 4 * eps * (np.abs(A64 @ x.T) + moved)) * shrink
     bound = alpha * gradient_error(A64, dz, dtype) + beta * gradient_error(A64, dz_back, dtype)
@@ -367,7 +371,9 @@ def test_huge_logits_are_no_trouble(case, size):
     rows = read_only(np.arange(B, dtype=np.intp))
     G = np.empty((C, C))
     with quiet():
-        loss = logistic.loss_and_gradient(read_only(A), y, rows, np.eye(C), G)
+        loss = gradients.loss_and_gradient(
+            read_only(A), SOFTMAX, y, rows, np.eye(C), NO_TAIL, G, NO_TAIL
+        )
     own = order[np.arange(B), y]
     eps = np.finfo(np.float64).eps
     wanted = size * float((C - 1 - own).sum())
@@ -394,15 +400,16 @@ def test_a_bad_number_in_the_features_always_shows(dtype, mode, data):
     for _ in range(data.draw(st.integers(1, 3))):
         i, j = rows[rng.integers(B)], rng.integers(d)
         A[i, j] = data.draw(st.sampled_from([np.nan, np.inf, -np.inf]))
-    index, step = np.zeros(C, np.intp), np.full(C, 0.1)
+    index, step = np.zeros((C, 1), np.intp), np.full((C, 1), 0.1)
     alpha = data.draw(st.sampled_from([1.0, 0.0]))  # a weight of zero hides nothing either
     read_only(A)
     G, losses = np.empty_like(u), np.empty(B)
     with quiet():
-        loss = logistic.recursive_gradient(
-            A, y, rows, u, 0.5, mode, u, index, step, 1.5, alpha, 0.5, G, ahead
-        )
-        logistic.sample_losses(A, y, rows, u, 0.5, losses)
+        loss = gradients.recursive_gradient(
+            A, SOFTMAX, y, rows, u, 0.5, NO_TAIL, mode, u, NO_TAIL, index, step, 1.5, alpha, 0.5, G,
+            NO_TAIL, ahead, gradients.room_for(A, SOFTMAX, u, NO_TAIL, 1),
+        )  # fmt: skip
+        gradients.sample_losses(A, SOFTMAX, y, rows, u, 0.5, NO_TAIL, losses)
     # The loss need not show it where u is sparse; every row of the gradient does, column by column.
     bad = ~np.isfinite(A[rows]).all(axis=0)
     assert not np.isfinite(G[:, bad]).any()
@@ -414,7 +421,7 @@ def test_a_bad_number_in_the_features_always_shows(dtype, mode, data):
 @pytest.mark.parametrize("itemsize", [4, 8])
 @pytest.mark.parametrize("n_classes", [2, 10, 1000])
 def test_blocks_are_whole_groups(d, itemsize, n_classes):
-    length = logistic.block_length(d, itemsize, n_classes)
+    length = gradients.block_length(d, itemsize, n_classes)
     assert length % products.GROUP == 0
     assert 8 <= length <= 64
 
@@ -477,7 +484,56 @@ def test_oracles_report_a_direction_that_is_not_finite(bad, dtype):
             G[c, j] = bad
             index, value = np.empty(3, np.intp), np.empty(3)
             assert not l1.lmo(G, 1.0, index, value)
-            assert not storm.estimate(np.zeros_like(G), G, 1.0, 1.0, 1.0, index, value)
+            for kind in KINDS:
+                place, entry = np.empty((3, 2), np.intp), np.empty((3, 2))
+                assert not sets.vertices(rows_of(kind, 3), G, place, entry)
+
+
+#: What a row may be in, and the same in plain NumPy: places and signs of the entries.
+KINDS = {
+    "balls": lambda g: ([np.argmax(np.abs(g))], -1),
+    sets.L1: lambda g: ([np.argmax(np.abs(g))], -1),
+    sets.L1_RANDOM: None,
+    sets.SIMPLEX: lambda g: ([np.argmin(g)], 1),
+    sets.SPARSE_ENTRIES: lambda g: (sorted(np.argsort(-np.abs(g), kind="stable")[:2]), -1),
+}
+
+
+def rows_of(kind, n):
+    """n rows of one kind with entries of size 2."""
+    if kind == "balls":
+        return sets.L1Balls(np.full(n, 2.0), np.zeros(n, np.intp))
+    count = 2 if kind == sets.SPARSE_ENTRIES else 1
+    return sets.Rows(
+        np.full(n, kind), np.full(n, 2.0), np.full(n, count), np.arange(n, dtype=np.uint64),
+        np.zeros(n, np.intp),
+    )  # fmt: skip
+
+
+@quick
+@given(
+    hnp.arrays(np.float64, st.tuples(st.integers(1, 5), st.integers(2, 40)), elements=ordinary),
+    st.sampled_from(DTYPES),
+)
+@example(np.zeros((3, 7)), np.float64)
+@example(np.full((2, 5), -0.0), np.float32)
+def test_vertices_of_rows(G, dtype):
+    G = cast(G, dtype)
+    if not np.isfinite(G).all():
+        return
+    for kind, plain in KINDS.items():
+        width = 1 if kind == "balls" else 2
+        index, value = np.full((len(G), width), -1, np.intp), np.full((len(G), width), np.nan)
+        assert sets.vertices(rows_of(kind, len(G)), G, index, value)
+        for g, places, entries in zip(G, index, value, strict=True):
+            if plain is None:
+                assert abs(g[places[0]]) == np.abs(g).max()
+                continue
+            wanted, sign = plain(g)
+            n = len(wanted)
+            assert places[:n].tolist() == wanted
+            signs = np.where(g[places[:n]] >= 0, -1.0, 1.0) if sign < 0 else np.ones(n)
+            assert entries.tolist() == [*(2.0 * signs), *[0.0] * (width - n)]
 
 
 @quick
@@ -495,6 +551,7 @@ def test_lazy_steps_are_steps(case, etas):
     u = x.astype(dtype)
     x = u.astype(np.float64)
     low, previous = remainder_of(u), np.full_like(u, np.nan)
+    every = np.array([C, *range(C)]), np.ones(C, np.bool_)
     s, weight, wanted, total = 1.0, 0.0, np.zeros_like(x), np.zeros_like(x)
     eps, smallest = np.finfo(dtype).eps, l1.SMALLEST_SCALE
     if dtype == np.float32:  # what rounding takes from u is kept in single precision itself
@@ -504,7 +561,10 @@ def test_lazy_steps_are_steps(case, etas):
         index = rng.integers(0, d, C).astype(np.intp)
         value = rng.choice([-1.0, 1.0], C)
         wanted += x
-        s, weight = l1.step(u, low, total, previous, s, weight + s, index, value, eta)
+        places = np.arange(C) * d + index
+        s, weight = l1.step(
+            u, low, total, previous, s, weight + s, places, value, eta, *every
+        )  # fmt: skip
         v = np.zeros((C, d))
         v[np.arange(C), index] = value
         x = x + eta * (v - x)
@@ -522,62 +582,49 @@ def test_lazy_steps_are_steps(case, etas):
 
 
 @quick
-@given(cases(), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
-def test_estimate(case, gamma, scale):
-    _, C, d, dtype, rng = case
-    old, g = (rng.standard_normal((C, d)).astype(dtype) for _ in range(2))
+@given(cases(), st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.floats(0.0, 9.0))
+def test_estimate(case, gamma, scale, strength):
+    _, _, d, dtype, rng = case
+    old, g, u, start = (rng.standard_normal(d).astype(dtype) for _ in range(4))
     old_copy, g64 = old.copy(), g.astype(np.float64)
-    index, value = np.full(C, -1, np.intp), np.full(C, np.nan)
-    assert storm.estimate(old, g, gamma, scale, 2.5, index, value)
+    real = np.dtype(dtype).type
+    rounds.blend(old, g, real(gamma), real(scale))
     assert np.array_equal(old, old_copy)
-    a, b = float(dtype(gamma)) * old_copy.astype(np.float64), float(dtype(scale)) * g64
-    bound = 2 * np.finfo(dtype).eps * (np.abs(a) + np.abs(b)) + np.finfo(dtype).tiny
-    assert np.all(np.abs(g - (a + b)) <= bound)
-    wanted_index, wanted_value = ref.lmo_parts(g, 2.5)
-    assert np.array_equal(index, wanted_index)
-    assert np.array_equal(value, wanted_value)
+    a, b = float(real(gamma)) * old_copy.astype(np.float64), float(real(scale)) * g64
+    eps, tiny = np.finfo(dtype).eps, np.finfo(dtype).tiny
+    assert np.all(np.abs(g - (a + b)) <= 2 * eps * (np.abs(a) + np.abs(b)) + tiny)
+    direction = np.empty_like(g)
+    rounds.pulled(g, real(strength), u, real(scale), start, direction)
+    pull = np.abs(strength * scale * u) + np.abs(strength * start)
+    g64, u64, start64 = double(g, u, start)
+    wanted = g64 + float(real(strength)) * (float(real(scale)) * u64 - start64)
+    assert np.all(np.abs(direction - wanted) <= 4 * eps * (np.abs(g) + pull) + tiny)
 
 
 # --- whole runs -----------------------------------------------------------------------------------
 
 
 class State:
-    """What `momentum_rounds` changes."""
+    """An engine on features as they are, told the coefficients of each round."""
 
     threads = 1
 
-    def __init__(self, C, d, dtype):
-        self.u = np.zeros((C, d), dtype)
-        self.estimates = np.zeros((2, C, d), dtype)
-        self.previous = np.zeros((C, d), dtype)
-        self.low = remainder_of(self.u)
-        self.total = np.zeros((C, d))
-        self.index = np.zeros(C, np.intp)
-        self.value = np.zeros(C)
-        self.scalars = np.array([1.0, 0.0, 0.0, 0.0])
+    def __init__(self, C, d, dtype, mean=True):
+        problem = fw.SoftmaxRegression(d, C, reduction="mean" if mean else "sum")
+        plan = Plan(threads=self.threads)
+        self.engine = LinearEngine(
+            problem, fw.RowL1Ball((C, d), 2.0), np.zeros((C, d), dtype), plan
+        )
 
-    def play(self, A, y, rows, starts, mean, alpha, beta, gamma, eta):
-        losses = np.full(len(starts), -1.0)
-        done = loops.momentum_rounds(
-            A, y, rows, starts, mean, alpha, beta, gamma, eta, 2.0, self.u, self.low,
-            self.estimates, self.previous, self.total, self.index, self.value, self.scalars,
-            make_team(self.threads, len(losses) - 1, self.u), losses,
-        )  # fmt: skip
+    def play(self, A, y, rows, starts, alpha, beta, gamma, eta):
+        how = np.array([alpha, beta, gamma, np.zeros_like(eta), eta, np.ones_like(eta)])
+        losses = np.full(starts.size, -1.0)
+        done = self.engine.rounds(how, Rows(A, y, rows), starts, losses)
         assert losses[-1] == (done or -1)
         return done, losses[:-1]
 
-    def x(self):
-        return scaled(self.u, self.low, self.scalars[loops.SCALE], np.float64)
-
-    def sum(self):
-        return scaled(self.u, self.low, self.scalars[loops.WEIGHT], np.float64) + self.total
-
     def meaning(self):
-        d = self.estimates[int(self.scalars[loops.PARITY])]
-        return [
-            a.copy()
-            for a in (self.u, d, self.previous, self.total, self.index, self.value, self.scalars)
-        ]
+        return [a.copy() for a in self.engine.arrays().values()]
 
 
 def uneven_batches(rng, T, n):
@@ -600,8 +647,8 @@ def test_rounds_with_batches_of_any_size(method, big_steps, mean):
     keep = np.where(np.arange(T) == 0, 0.0, 1.0 - rho)
     alpha, beta = (np.ones(T), keep) if method == "orgfw" else (rho, np.zeros(T))
     gamma = keep if method == "orgfw" else 1.0 - rho
-    state = State(C, d, np.float64)
-    done, losses = state.play(A, y, rows, starts, mean, alpha, beta, gamma, eta)
+    state = State(C, d, np.float64, mean)
+    done, losses = state.play(A, y, rows, starts, alpha, beta, gamma, eta)
     assert done == T
     pieces = [rows[a:b] for a, b in itertools.pairwise(starts)]
     run = getattr(ref, method)(
@@ -614,9 +661,9 @@ def test_rounds_with_batches_of_any_size(method, big_steps, mean):
     )
     scale = 1.0 if mean else 12.0
     assert np.abs(losses - run.losses).max() <= 1e-13 * scale
-    assert np.abs(state.x() - run.iterates[-1]).max() <= 1e-13
-    assert np.abs(state.sum() - run.iterates[:-1].sum(axis=0)).max() <= 1e-13 * T
-    d_last = state.estimates[int(state.scalars[loops.PARITY])]
+    assert np.abs(state.engine.decision() - run.iterates[-1]).max() <= 1e-13
+    assert np.abs(state.engine.total() - run.iterates[:-1].sum(axis=0)).max() <= 1e-13 * T
+    d_last = state.engine.arrays()["estimate"]
     assert np.abs(d_last - run.directions[-1]).max() <= 1e-12 * scale
 
 
@@ -638,7 +685,7 @@ def test_a_round_that_fails_changes_nothing(dtype, bad, at):
     def play(state, A, first, last):
         part = slice(first, last)
         return state.play(
-            A, y, rows, starts[first : last + 1], True,
+            A, y, rows, starts[first : last + 1],
             np.ones(T)[part], half[part] * (np.arange(T) > 0)[part], half[part], eta[part],
         )  # fmt: skip
 

@@ -247,7 +247,7 @@ def test_which_engine():
     assert set(fused.values()) == {"fused"}
     others = [
         fw.ProductSet(list(M.sets.values())[::-1]),
-        fw.ProductSet({**M.sets, "b1": fw.RowL1Ball((1, 4), 2.0)}),
+        fw.ProductSet({**M.sets, "b1": fw.LInfBall(SHAPE.m, 2.0)}),
         fw.L1Ball(problem.shape[0], 2.0),
     ]
     for other in others:
@@ -313,9 +313,9 @@ DAMAGE = {
         ("scalars", lambda a: a + 1),
     ],
     "RegularizedOFW": [
-        ("tails", lambda a: a * 100),
-        ("tail_gradients", lambda a: a[1:]),
-        ("tail_gradients", lambda a: a * np.nan),
+        ("tail", lambda a: a * 100),
+        ("tail_estimate", lambda a: a[1:]),
+        ("tail_estimate", lambda a: a * np.nan),
         ("constant", lambda a: -a),
     ],
     "OFW": [

@@ -199,7 +199,7 @@ def test_bad_arguments(options, error, message):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("gradients", np.nan), ("constant", 0.0), ("constant", -1.0), ("scalars", 7.0), ("u", np.inf)],
+    [("estimate", np.nan), ("constant", 0.0), ("constant", -1.0), ("scalars", 7.0), ("u", np.inf)],
 )
 def test_damaged_files_are_refused(name, value, tmp_path):
     learner = fresh()
@@ -238,15 +238,16 @@ def test_damaged_files_of_oracle_calls_are_refused(name, value, tmp_path):
 
 @about_compiling
 def test_the_kernel_is_compiled_once_per_dtype():
-    from fastfw.kernels import regularised
+    from fastfw.kernels import rounds
 
     for dtype in (np.float64, np.float32):
         problem, ball, stream, batches = case(SHAPES[1], rounds=3, dtype=dtype)
         for source in (stream, batches, [stream.data]):
             fw.RegularizedOFW(problem, ball).run(source)
-    # features that are bytes, in another file's tests, come as a pair with their scales
-    signatures = [str(s[0]) for s in regularised.regularised_rounds.signatures]
-    assert len([s for s in signatures if "uint8" not in s]) == 2
+    # other features and models belong to other files' tests
+    kinds = [(str(s[0]), str(s[2]), str(s[3])) for s in rounds.linear_rounds.signatures]
+    own = [X for X, model, set in kinds if model == "none" and set.startswith("Tuple")]
+    assert len([X for X in own if X.removeprefix("readonly ").startswith("array")]) == 2
 
 
 def test_deterministic():

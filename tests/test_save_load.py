@@ -403,7 +403,7 @@ STATES = {
     "u nan": tampered("u", put((0, 0), np.nan)),
     "u infinite": tampered("u", put((1, 2), np.inf)),
     "u outside the ball": tampered("u", put((1, 2), 1e3)),
-    "previous nan": tampered("previous", put((0, 0), np.nan)),
+    "other point nan": tampered("other", put((0, 0), np.nan)),
     "estimate nan": tampered("estimate", put((0, 0), np.nan)),
     "sum infinite": tampered("sum", put((0, 0), -np.inf)),
     "value not of the ball": tampered("value", put(0, 1e9)),

@@ -27,27 +27,29 @@ from bench.compare.data import CIFAR10, MNIST
 from bench.compare.turns import load, machine, seconds
 from fastfw.kernels import (
     _features,
-    logistic,
+    gradients,
     meta,
     points,
     products,
+    rounds,
+    sets,
     softmax,
     sparse,
-    storm,
     sub_batches,
 )
 from fastfw.kernels._jit import REASSOCIATE, kernel
+from fastfw.learners.compiled import in_rounds
 
 Part = tuple[str, Callable[[Any], Any]]
 
 
-# --- loops over blocks, as in `logistic.recursive_gradient` ---------------------------------------
+# --- loops over blocks, as in `gradients.recursive_gradient` --------------------------------------
 
 
 @kernel(fastmath=REASSOCIATE, cache=False)
 def read(A: Any, rows: Any, u: Any) -> Any:
     """Sum of the entries of rows, which are fetched as a round does."""
-    length = logistic.block_length(_features.n_features(A), u.itemsize, u.shape[0])
+    length = gradients.block_length(_features.n_features(A), u.itemsize, u.shape[0])
     space = _features.block_space(A, length, u)
     total = u.dtype.type(0.0)
     for start in range(0, rows.shape[0], length):
@@ -88,6 +90,15 @@ def backward(A: Any, rows: Any, R: Any, G: Any) -> None:
 
 
 @kernel(cache=False)
+def estimate(D: Any, G: Any, set: Any, index: Any, value: Any) -> None:
+    """The new estimate, and its vertices."""
+    real = G.dtype.type
+    for c in range(G.shape[0]):
+        rounds.blend(D[c], G[c], real(0.5), real(0.01))
+    sets.vertices(set, G, index, value)
+
+
+@kernel(cache=False)
 def exponentials(Z: Any, P: Any, m: Any, total: Any, times: Any) -> None:
     """Softmax of a block, twice for each block of a batch."""
     for _ in range(times):
@@ -116,14 +127,14 @@ def momentum(case: Case, data: fw.Dataset) -> tuple[list[Part], Callable[[Any], 
     A, u = whole.X, engine.u
     coded = isinstance(A, tuple)
     d, B, n_classes = case.shape.d, case.shape.batch_size, len(u)
-    length = logistic.block_length(d, u.itemsize, n_classes)
+    length = gradients.block_length(d, u.itemsize, n_classes)
     floats = data.X[: 4 * length].astype(dtype)
     floats.flags.writeable = False
     first = np.arange(B) % length
     Z, P = np.zeros((n_classes, length), dtype), np.empty((n_classes, length), dtype)
     m, total = np.empty(length, dtype), np.empty(length, dtype)
     R, G, D = np.full_like(P, 0.01), np.zeros_like(u), np.zeros_like(u)
-    index, value = np.zeros(n_classes, np.intp), np.zeros(n_classes)
+    index, value = np.zeros((n_classes, 1), np.intp), np.zeros((n_classes, 1))
     times = -(-B // length)
     parts: list[Part] = [
         ("read and decode" if coded else "read", lambda rows: read(A, rows, u)),
@@ -132,11 +143,12 @@ def momentum(case: Case, data: fw.Dataset) -> tuple[list[Part], Callable[[Any], 
         ("backward product", lambda rows: backward(floats, first, R, G)),
         (
             "estimate and vertex",
-            lambda rows: storm.estimate(D, G, 0.5, 0.01, 1.0, index, value),
+            lambda rows: estimate(D, G, engine._rows, index, value),
         ),
     ]
     starts = np.array([0, B], np.intp)
-    return parts, lambda rows: engine.rounds(200, fw.problems.Rows(A, whole.y, rows), starts)
+    how = in_rounds(learner._recursion, 200, 1)
+    return parts, lambda rows: engine.rounds(how, fw.problems.Rows(A, whole.y, rows), starts)
 
 
 def sub_batch(case: Case) -> tuple[list[Part], Callable[[Any], Any]]:

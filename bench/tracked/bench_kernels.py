@@ -1,7 +1,7 @@
 """Single kernels, each with its difference from plain NumPy.
 
-Rounds in compiled code (`loops`, `threaded`, `sub_batches`, `anchored`, `regularised`,
-`network_regularised`, `function`) are those of bench_learners.py, `paths` is in bench_problems.py.
+Rounds in compiled code (`rounds`, `parts`, `sub_batches`) are those of bench_learners.py, `paths`
+is in bench_problems.py.
 """
 
 import numpy as np
@@ -10,27 +10,30 @@ from fastfw._codes import codes
 from fastfw._csr import csr_parts
 from fastfw._layout import padded, remainder_of
 from fastfw.kernels import (
-    anchored,
     bounds,
     counter,
     csr,
     ftpl,
+    gradients,
     history,
     l1,
-    logistic,
     meta,
-    network,
+    models,
     network_past,
     points,
     products,
+    rounds,
+    sets,
     softmax,
     sparse,
-    storm,
     whole_batch,
 )
 
 from . import work
 from .work import reference, reference_network
+
+SOFTMAX, NETWORK = None, models.SIGMOID
+NO_TAIL = np.empty(0)
 
 
 class Batches:
@@ -147,27 +150,30 @@ class Logistic(Batches):
         self.prepare(features)
         self.u = self.parameters(0.1)
         self.g = np.zeros_like(self.u)
-        self.index = self.rng.integers(self.sizes.d, size=self.sizes.n_classes)
-        self.moved = np.full(self.sizes.n_classes, 0.01)
+        self.index = self.rng.integers(self.sizes.d, size=(self.sizes.n_classes, 1))
+        self.moved = np.full((self.sizes.n_classes, 1), 0.01)
         self.losses = np.empty(self.sizes.batch_size)
+        self.room = gradients.room_for(self.A, SOFTMAX, self.u, NO_TAIL, self.sizes.batch_size)
         work.warm(self, features)
 
     def time_recursive_gradient(self, features):
         """∇f(x) - 0.9 ∇f(x'), x' one vertex back."""
-        logistic.recursive_gradient(
-            *(self.A, self.y, self.rows(), self.u, 1.0, logistic.ONE_VERTEX_BACK, self.u),
-            *(self.index, self.moved, 1.01, 1.0, 0.9, self.g, self.nothing),
+        gradients.recursive_gradient(
+            *(self.A, SOFTMAX, self.y, self.rows(), self.u, 1.0, NO_TAIL),
+            *(gradients.ONE_VERTEX_BACK, self.u, NO_TAIL, self.index, self.moved, 1.01, 1.0, 0.9),
+            *(self.g, NO_TAIL, self.nothing, self.room),
         )
 
     def time_sample_losses(self, features):
-        logistic.sample_losses(self.A, self.y, self.rows(), self.u, 1.0, self.losses)
+        A, y, rows = self.A, self.y, self.rows()
+        gradients.sample_losses(A, SOFTMAX, y, rows, self.u, 1.0, NO_TAIL, self.losses)
 
     def track_error(self, features):
         self.time_recursive_gradient(features)
         B, y = self.gathered(self.batches[self.turn])
         x = self.u[:, : self.sizes.d].astype(np.float64)
         before = x.copy()
-        before[np.arange(len(x)), self.index] -= self.moved
+        before[np.arange(len(x)), self.index[:, 0]] -= self.moved[:, 0]
         gradient = reference.gradient(x, B, y, "sum")
         gradient -= 0.9 * reference.gradient(1.01 * before, B, y, "sum")
         found = self.g[:, : self.sizes.d]
@@ -220,6 +226,9 @@ class Vertices(Batches):
         self.low, self.previous = remainder_of(self.u), np.zeros_like(self.u)
         self.total = np.zeros(self.u.shape)
         self.index, self.value = np.zeros(n_classes, np.intp), np.zeros(n_classes)
+        self.set = work.kernel_rows(n_classes, self.sizes.radius)
+        self.found = np.zeros((n_classes, 1), np.intp), np.zeros((n_classes, 1))
+        self.every = np.array([n_classes, *range(n_classes)]), np.ones(n_classes, np.bool_)
         work.warm(self, dtype)
 
     def time_lmo(self, dtype):
@@ -228,10 +237,14 @@ class Vertices(Batches):
     def step(self):
         """One step from x = u / 2; returns the new scale, and the weight."""
         state = self.u, self.low, self.total, self.previous, 0.5, 0.0
-        return l1.step(*state, self.index, self.value, 0.01)
+        places = np.arange(len(self.u)) * self.u.shape[1] + self.index
+        return l1.step(*state, places, self.value, 0.01, *self.every)
 
     def time_estimate(self, dtype):
-        storm.estimate(self.d, self.g, 0.9, 0.1, self.sizes.radius, self.index, self.value)
+        real = self.g.dtype.type
+        for d, g in zip(self.d, self.g, strict=True):
+            rounds.blend(d, g, real(0.9), real(0.1))
+        sets.vertices(self.set, self.g, *self.found)
 
     def time_50_steps(self, dtype):
         for _ in range(50):
@@ -261,42 +274,49 @@ class Csr(Batches):
 
     def setup(self, dtype):
         self.prepare(f"csr {dtype}")
-        self.parts = csr_parts(self.data.X)
+        self.A = csr.CSR(*csr_parts(self.data.X))
         self.x = np.ascontiguousarray(self.parameters()[:, : self.sizes.d].T)
         self.g = np.zeros_like(self.x)
         n_classes = self.sizes.n_classes
-        self.index, self.value = np.zeros(n_classes, np.intp), np.zeros(n_classes)
+        self.index, self.value = np.zeros((n_classes, 1), np.intp), np.zeros((n_classes, 1))
+        self.radii = np.full(n_classes, self.sizes.radius)
         self.edges = bounds.levels(self.sizes.d)
         self.tree = np.zeros((self.edges[-1], n_classes), dtype)
         bounds.forget(self.tree)
         work.warm(self, dtype)
 
+    def loss_and_gradient(self, rows):
+        return csr.loss_and_gradient(
+            self.A, SOFTMAX, self.y, rows, self.x, NO_TAIL, self.g, NO_TAIL
+        )
+
     def time_bounds(self, dtype):
-        indptr, indices, _ = self.parts
-        bounds.raise_bounds(indices, indptr, self.rows(), self.x, self.edges, self.tree)
-        bounds.first_largest(self.x, self.edges, self.tree, self.index)
+        A, index = self.A, self.index[:, 0]
+        bounds.raise_bounds(A.indices, A.indptr, self.rows(), self.x, self.edges, self.tree)
+        bounds.first_largest(self.x, self.edges, self.tree, index)
 
     def time_loss_and_gradient(self, dtype):
-        csr.loss_and_gradient(*self.parts, self.y, self.rows(), self.x, self.g)
+        self.loss_and_gradient(self.rows())
 
     def time_lmo(self, dtype):
-        csr.lmo(self.x, self.sizes.radius, self.index, self.value)
+        x = self.x
+        csr.l1_vertex(x, 1.0, 0.0, x, 1.0, x, self.radii, self.index, self.value)
 
     def track_error(self, dtype):
         rows = self.rows()
         x, B = self.x.T.astype(np.float64), self.data.X[rows].astype(np.float64)
         self.g[:] = 0.0
-        loss = csr.loss_and_gradient(*self.parts, self.y, rows, self.x, self.g)
+        loss = self.loss_and_gradient(rows)
         wanted = reference.loss_and_gradient(x, B, self.y[rows], "sum")
         largest = reference.lmo_parts(x, 1.0)[0]
         self.time_bounds(dtype)
-        by_bounds = work.difference(self.index, largest, dtype)
-        csr.lmo(self.x, self.sizes.radius, self.index, self.value)
+        by_bounds = work.difference(self.index[:, 0], largest, dtype)
+        self.time_lmo(dtype)
         return max(
             by_bounds,
             work.difference(loss, wanted[0], dtype),
             work.difference(self.g.T, wanted[1], dtype),
-            work.difference(self.index, largest, dtype),
+            work.difference(self.index[:, 0], largest, dtype),
         )
 
 
@@ -370,7 +390,7 @@ class Network(Batches):
         self.prepare(dtype)
         d, n_classes, m = self.sizes.d, self.sizes.n_classes, work.HIDDEN
         self.u = padded(0.1 * self.rng.standard_normal((m, d)), dtype)
-        self.tail = self.rng.standard_normal(m + n_classes * m + n_classes).astype(dtype)
+        self.tail = self.rng.standard_normal(m + n_classes * m + n_classes)
         self.G, self.gradient = np.zeros_like(self.u), np.zeros_like(self.tail)
         self.past = work.row_numbers(np.sort(np.concatenate(self.batches[:6])))
         self.weights = np.full(len(self.past), 1.0 / self.sizes.batch_size)
@@ -381,15 +401,15 @@ class Network(Batches):
         work.warm(self, dtype)
 
     def time_loss_and_gradient(self, dtype):
-        network.loss_and_gradient(
-            self.A, self.y, self.rows(), self.u, self.tail, network.SIGMOID, self.G, self.gradient
+        gradients.loss_and_gradient(
+            self.A, NETWORK, self.y, self.rows(), self.u, self.tail, self.G, self.gradient
         )
 
     def add(self, again):
         """Gradients of the past, from outputs that are computed anew or moved."""
         network_past.add_past_gradient(
             *(self.A, self.y, self.past, self.weights, self.kept, 0.99, self.index, self.shift),
-            *(again, self.u, 1.0, self.tail, network.SIGMOID, self.scratch, self.sums),
+            *(again, self.u, 1.0, self.tail, NETWORK, self.scratch, self.sums),
             self.sums_of_tail,
         )
 
@@ -400,7 +420,7 @@ class Network(Batches):
         """Sum of gradients by the chain rule."""
         m, n_classes = work.HIDDEN, self.sizes.n_classes
         shape = reference_network.Shape(self.sizes.d, m, n_classes)
-        x = np.concatenate([W1.ravel(), self.tail.astype(np.float64)])
+        x = np.concatenate([W1.ravel(), self.tail])
         A, y = self.gathered(rows)
         return reference_network.loss_and_gradient(x, A, y, "sum", shape=shape)[1]
 
@@ -546,7 +566,7 @@ class Draws:
         counter.draw_rows(np.uint64(1), 1, 0, 1000, self.rows)
 
     def time_mini_batches(self):
-        anchored.draw_batches(np.uint64(1), 1, 1000, self.whole, self.starts, self.rows)
+        counter.draw_batches(np.uint64(1), 1, 1000, self.whole, self.starts, self.rows)
 
     def track_distance(self):
         """From the distributions of uniform and gaussian noise and of rows (Kolmogorov-Smirnov)."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from fastfw._checks import (
     FloatArray,
+    IndexArray,
     batch_parts,
     sealed,
     shown,
@@ -19,10 +20,11 @@ from fastfw._csr import is_sparse
 from fastfw._interrupts import defer_signals
 from fastfw._threads import number_of_threads
 from fastfw.custom import what_is_not_finite
-from fastfw.learners._engines import Engine, FusedMomentum, StepsEngine
+from fastfw.learners._engines import Engine, StepsEngine
 from fastfw.learners._learner import Learner, State
 from fastfw.learners._results import Round, RunResult
 from fastfw.learners._streaming import checked_rounds, play_stream, require_stream
+from fastfw.learners.compiled import LinearEngine
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.streams import Batch, Dataset
@@ -85,6 +87,15 @@ class OnlineLearner(Learner):
     @abstractmethod
     def _make_fused(self, start: FloatArray) -> Engine:
         """Return the compiled engine at its start."""
+
+    def _play_rounds(self, engine: Any, rows: Rows, starts: IndexArray, losses: FloatArray) -> int:
+        """Let the compiled engine play round t + i on rows[starts[i]:starts[i+1]]: how many it did.
+
+        It writes losses[i], and into losses[-1] the number of rounds done as each of them is whole;
+        after theirs stands the loss of a round that failed, which changes nothing else.
+        """
+        done: int = engine.rounds(self._t, rows, starts, losses)
+        return done
 
     def _first_state(self, start: FloatArray) -> dict[str, Any]:
         """State of the "steps" engine before any round; its "x" is the first decision."""
@@ -330,11 +341,11 @@ class OnlineLearner(Learner):
     ) -> npt.NDArray[np.float64]:
         """Play the rounds of rows[starts[i]:starts[i+1]] in compiled code, holding the state."""
         engine = self._open(dtype) if self._engine is None else self._engine
-        if isinstance(engine, FusedMomentum):
-            engine = engine.suited(rows)
+        if isinstance(engine, LinearEngine):
+            engine = engine.suited(is_sparse(rows.X))
         t, n, losses = self._t, starts.size - 1, np.zeros(starts.size)
         try:
-            done = engine.rounds(t, rows, starts, losses)
+            done = self._play_rounds(engine, rows, starts, losses)
             if done:
                 self._commit(engine, dtype, done)
         except BaseException:

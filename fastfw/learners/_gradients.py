@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
 from fastfw.learners._lazy import LazyEngine
-from fastfw.learners._momentum import balls, on_network
 from fastfw.learners._past import Samples
 from fastfw.learners._threaded import in_team
+from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows
+from fastfw.sets._compiled import blocks_of, kernel_rows
 
 __all__ = ["NetworkGradient", "PastGradient", "past_gradient"]
 
@@ -27,7 +28,7 @@ _FEWEST = 256
 
 def past_gradient(problem: Any, set: Any, engine: LazyEngine, threads: int) -> PastGradient:
     """Return the one for this problem and set; networks take one thread."""
-    if on_network(problem, set):
+    if type(problem) is OneHiddenLayer:
         return NetworkGradient(problem, set, engine)
     return PastGradient(problem, set, engine, threads)
 
@@ -41,10 +42,10 @@ class PastGradient:
     """
 
     def __init__(self, problem: Any, set: Any, engine: LazyEngine, threads: int = 1) -> None:
-        self._set = set
         self.n_classes = problem.n_classes
         self.n_rows, d = engine.u.shape
-        self.radii = np.full(self.n_rows, set.radius)
+        self._rows = kernel_rows(blocks_of(set) or [], self.n_rows)
+        self.radii = self._rows.radius
         self.first, self.end = np.zeros(self.n_rows, np.intp), np.full(self.n_rows, d)
         self.G = np.zeros((self.n_rows, d))
         self.scratch = np.zeros_like(engine.u)
@@ -91,13 +92,16 @@ class PastGradient:
 
     def vertex(self) -> Vertex | None:
         """Return the vertex that minimises ⟨gradient, v⟩, or None if it is not finite."""
-        from fastfw.kernels import l1
-
         index, value = self._room()
-        return (index, value) if l1.lmo(self.G, self._set.radius, index, value) else None
+        return (index[:, 0], value[:, 0]) if self._find(index, value) else None
 
     def _room(self) -> Vertex:
-        return np.empty(len(self.radii), np.intp), np.empty(len(self.radii))
+        return np.empty((len(self.radii), 1), np.intp), np.empty((len(self.radii), 1))
+
+    def _find(self, index: IndexArray, value: npt.NDArray[np.float64]) -> bool:
+        from fastfw.kernels import sets
+
+        return bool(sets.vertices(self._rows, self.G, index, value))
 
     def slopes(self, codes: IndexArray) -> npt.NDArray[np.float64]:
         """Return ⟨gradient, v⟩ of vertices as codes: j for +r at place j, -1 - j for -r."""
@@ -128,13 +132,11 @@ class NetworkGradient(PastGradient):
         m, d = engine.u.shape
         n_classes = problem.n_classes
         self.n_classes, self.n_rows = n_classes, m
-        self._activation = problem.activation_number
-        self._balls = balls(set)
-        # rows of W1; b1, the rows of W2, b2
-        counts = [m, 1, n_classes, 1]
-        self.radii = np.repeat(self._balls[0], counts)
+        self._model = problem.kernel_model()
+        self._rows = kernel_rows(blocks_of(set) or [], m)
+        self.radii = self._rows.radius
         self._rounded = self._in(engine.u.dtype, self.radii)
-        ends = np.cumsum([m, *[m] * n_classes, n_classes])
+        ends = self._rows.end[m:]
         self.first = np.array([*[0] * m, 0, *ends[:-1]])
         self.end = np.array([*[d] * m, *ends])
         self.G, self.tail = np.zeros((m, d)), np.zeros(engine.tails.shape[1])
@@ -147,7 +149,7 @@ class NetworkGradient(PastGradient):
 
         kept = np.empty((batch.size, self.n_rows), engine.u.dtype)
         loss: float = network_past.newest_gradient(
-            rows.X, rows.y, batch, engine.u, engine.scalars[0], engine.tails[0], self._activation,
+            rows.X, rows.y, batch, engine.u, engine.scalars[0], engine.tails[0], self._model,
             weight, kept, self.scratch, self.G, self.tail,
         )  # fmt: skip
         return loss, kept
@@ -162,21 +164,14 @@ class NetworkGradient(PastGradient):
         X, y, rows, weights, kept = source.arrays()
         network_past.add_past_gradient(
             X, y, rows, weights, kept, keep, index, shift, again, engine.u, engine.scalars[0],
-            engine.tails[0], self._activation, self.scratch, self.G, self.tail,
+            engine.tails[0], self._model, self.scratch, self.G, self.tail,
         )  # fmt: skip
 
-    def vertex(self) -> Vertex | None:
-        """As `PastGradient.vertex`, with places in the tail for its balls."""
-        from fastfw.kernels import l1, network
+    def _find(self, index: IndexArray, value: npt.NDArray[np.float64]) -> bool:
+        from fastfw.kernels import sets
 
-        m, (radii, keys, random) = self.n_rows, self._balls
-        index, value = self._room()
-        if not l1.lmo(self.G, radii[0], index[:m], value[:m]):
-            return None
-        if random[0]:
-            l1.break_ties(self.G, radii[0], keys[0], index[:m], value[:m])
-        fits = network.tail_lmo(self.tail, m, radii, keys, random, index[m:], value[m:])
-        return (index, value) if fits else None
+        fits = sets.tail_vertex(self._rows, self.tail, self.n_rows, index, value)
+        return super()._find(index, value) and bool(fits)
 
     def slopes(self, codes: IndexArray) -> npt.NDArray[np.float64]:
         """As `PastGradient.slopes`."""

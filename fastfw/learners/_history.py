@@ -16,9 +16,9 @@ from fastfw.learners._engines import StepsEngine
 from fastfw.learners._gradients import past_gradient
 from fastfw.learners._lazy import Arrays, LazyEngine
 from fastfw.learners._learner import MOST
-from fastfw.learners._momentum import can_fuse
 from fastfw.learners._oracles import evaluate, slope
 from fastfw.learners._past import Past, Samples
+from fastfw.learners.compiled import in_l1_balls
 from fastfw.problems import Classification, Rows
 from fastfw.streams import Batch, Dataset
 
@@ -63,7 +63,7 @@ class HistoryLearner(OnlineLearner):
         return int(past.samples[t - 1])
 
     def _can_fuse(self) -> bool:
-        return can_fuse(self.problem, self.set)
+        return in_l1_balls(self.problem, self.set)
 
     def _advance(
         self, rows: Rows, starts: npt.NDArray[np.intp], batch: Any, dtype: np.dtype[Any]
@@ -179,7 +179,7 @@ class FusedPast(LazyEngine):
 
     def _move(self, index: IndexArray, value: npt.NDArray[np.float64], eta: float) -> None:
         """X ← x + eta (v - x), and note what this does to the logits."""
-        self.move(index, value, eta, self._gradient.scratch)
+        self.move(index, value, eta)
         rows = len(self.u)
         self._keep, self._index, self._shift = 1.0 - eta, index[:rows], eta * value[:rows]
         # A round that found too much rounding has computed the logits anew.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,23 +21,26 @@ class LazyEngine:
     """The iterate s (u + low) and the sum w (u + low) + sum of those played, see ``kernels.l1``.
 
     ``scalars`` begins with s and w. Of a network, u is W1; `tails` has the other parameters in
-    one row and the sum of those played in the next, see ``kernels.network``. Elsewhere it has
+    one row and the sum of those played in the next, see ``kernels.models``. Elsewhere it has
     no columns.
     """
 
-    #: Attributes that hold the state in arrays of fixed size.
-    names: ClassVar[tuple[str, ...]] = ("u", "low", "sum", "scalars")
+    #: Attributes that hold the state in arrays of fixed size, where they hold anything.
+    names: tuple[str, ...] = ("u", "low", "sum", "scalars", "tails")
 
     def __init__(self, problem: Any, start: FloatArray, n_scalars: int = 2) -> None:
         self._start = start
         self.u, tail = self._split(problem, start)
+        # all rows are in use
+        self._every = (
+            np.array([len(self.u), *range(len(self.u))]), np.ones(len(self.u), np.bool_)
+        )  # fmt: skip
         self.low = remainder_of(self.u)
         self.sum = np.zeros(self.u.shape)
         self.tails = np.array([tail, np.zeros_like(tail)])
         self.scalars = np.zeros(n_scalars)
         self.scalars[0] = 1.0
-        if tail.size:
-            self.names = (*self.names, "tails")  # type: ignore[misc]
+        self.names = tuple(name for name in self.names if getattr(self, name).size)
 
     @staticmethod
     def _split(problem: Any, x: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -45,19 +48,20 @@ class LazyEngine:
         W = problem.blocks(x)["W1"] if type(problem) is OneHiddenLayer else x
         return W.copy(), x.reshape(-1)[W.size :].astype(np.float64)
 
-    def move(
-        self, index: IndexArray, value: npt.NDArray[np.float64], eta: float, scratch: FloatArray
-    ) -> None:
+    def move(self, index: IndexArray, value: npt.NDArray[np.float64], eta: float) -> None:
         """X ← x + eta (v - x), v having one nonzero entry in each row of u and ball of the tail."""
-        from fastfw.kernels import l1, network
+        from fastfw.kernels import l1
+        from fastfw.kernels import rounds as kernels
 
-        rows = len(self.u)
+        rows, d = self.u.shape
         s, weight = self.scalars[:2]
+        places = np.arange(rows) * d + index[:rows]
         self.scalars[:2] = l1.step(
-            self.u, self.low, self.sum, scratch, s, weight + s, index[:rows], value[:rows], eta
-        )
+            self.u, self.low, self.sum, self.u[:0], s, weight + s, places, value[:rows], eta,
+            *self._every,
+        )  # fmt: skip
         if self.tails.size:
-            network.tail_step(self.tails[0], self.tails[1], index[rows:], value[rows:], eta)
+            kernels.move_tail(self.tails[0], self.tails[1], index[rows:], value[rows:], eta)
 
     def arrays(self) -> Arrays:
         """All of the state, by name."""

@@ -157,7 +157,8 @@ class Learner(ABC):
         OSError
             If it cannot be read.
         """
-        return _saving.load(cls, path, problem=problem, set=set, schedules=schedules)
+        learner: Self = _saving.load(cls, path, problem=problem, set=set, schedules=schedules)
+        return learner
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the record: all attributes, but of the engine what `save` writes of it."""
@@ -236,7 +237,7 @@ class Learner(ABC):
         if steps and "warm" in stored and getattr(self.set, "warm_starts", False):
             forms["warm"] = self.set.lmo(np.zeros(tuple(self.set.shape))).code
         if isinstance(stored, _saving.Earlier):
-            stored = stored.upgraded(forms)
+            stored = stored.upgraded(engine, forms)
         for name in stored:
             if name not in forms:
                 raise ValueError(f"its state has an unknown array {name!r}")

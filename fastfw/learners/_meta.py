@@ -14,10 +14,11 @@ from fastfw._checks import FloatArray, IndexArray, batch_parts, positive_int
 from fastfw._csr import is_sparse, sound_csr
 from fastfw.base_learners import FTPL, BaseLearner, Turn
 from fastfw.learners._base import OnlineLearner
-from fastfw.learners._engines import Engine, on_row_l1_ball
+from fastfw.learners._engines import Engine
 from fastfw.learners._learner import MOST, State, count
 from fastfw.learners._meta_engine import FusedMeta, MetaPlan
 from fastfw.learners._oracles import slope
+from fastfw.learners.compiled import on_row_l1_ball
 from fastfw.sets import Vertex
 from fastfw.streams import Batch, Dataset
 

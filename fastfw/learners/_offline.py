@@ -6,7 +6,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,10 @@ from fastfw._csr import is_sparse, sound_csr
 from fastfw.base_learners import seed_bits
 from fastfw.custom import what_is_not_finite
 from fastfw.learners._learner import MOST, Learner, State, count
-from fastfw.learners._momentum import can_fuse
 from fastfw.learners._offline_steps import OfflineSteps
 from fastfw.learners._results import FitResult
 from fastfw.learners._streaming import checked_rounds
+from fastfw.learners.compiled import LinearEngine, Plan, has_rounds
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.streams import Batch, Dataset
@@ -44,6 +44,8 @@ class OfflineLearner(Learner):
 
     #: Exponents of n in the default epoch length and batch size.
     _exponents = (0.5, 0.5)
+    #: What the engine of compiled rounds has to know of the method.
+    _plan: ClassVar[Plan] = Plan()
 
     def __init__(
         self,
@@ -74,11 +76,10 @@ class OfflineLearner(Learner):
         self._resume(None)
 
     def _can_fuse(self) -> bool:
-        return can_fuse(self.problem, self.set)
-
-    @abstractmethod
-    def _make_fused(self, start: FloatArray) -> Any:
-        """Return an engine with ``iterations(t, rows, starts, whole, eta)`` and its points."""
+        # functions of (x, batch) get pairs here, which compiled rounds do not make
+        own = type(self.problem) in (SoftmaxRegression, OneHiddenLayer)
+        rows = own or getattr(self.problem, "takes_pairs", False)
+        return rows and has_rounds(self.problem, self.set)
 
     @abstractmethod
     def _direction(
@@ -156,7 +157,7 @@ class OfflineLearner(Learner):
         """Return an engine before its first iteration."""
         start = self._begin(dtype)
         if fused:
-            return self._make_fused(start)
+            return LinearEngine(self._mean_problem, self.set, start, self._plan)
         return OfflineSteps(self.set, start)
 
     def _commit(self, engine: Any, N: int, n: int) -> None:
@@ -242,14 +243,7 @@ class OfflineLearner(Learner):
         data, pick, n, dtype = self._data(X, y, self._decision.dtype if resume else self._dtype)
         if resume and n != self._n:
             raise ValueError(f"X has {n} samples; the fit to be resumed had {self._n}")
-        # There are no compiled iterations for sparse features.
-        fused = self._fused and not (data is not None and data.is_sparse)
-        engine = self._engine.copy() if resume else self._make(dtype, fused)
-        if isinstance(engine, OfflineSteps) == fused:
-            raise ValueError(
-                "X must be dense, or sparse, as it was in the fit to be resumed; "
-                "engine='steps' takes both"
-            )
+        engine = self._engine.copy() if resume else self._make(dtype, self._fused)
         losses, seconds = np.empty(N + 1 - first), np.empty(N + 1 - first)
         plan = [self._iteration(t, n, N) for t in range(first, N + 1)]
         sizes = np.array([n if i.size is None else i.size for i in plan])
@@ -305,18 +299,26 @@ class OfflineLearner(Learner):
         sizes: IndexArray,
     ) -> Any:
         """Play iterations t, t + 1, ... as planned, on rows drawn for them."""
-        from fastfw.kernels import anchored
+        from fastfw.kernels import counter
 
         whole = np.array([i.size is None for i in plan])
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         rows = np.empty(starts[-1], np.intp)
-        anchored.draw_batches(self._key, t, n, whole, starts, rows)
+        counter.draw_batches(self._key, t, n, whole, starts, rows)
         rows.flags.writeable = False
         eta = np.array([i.eta for i in plan])
         if isinstance(engine, OfflineSteps):
             batches = (pick(rows[start:stop]) for start, stop in pairwise(starts))
             return engine.iterations(self._direction, t, batches, whole, eta)
-        return engine.iterations(t, Rows(data.X, data.y, rows), starts, whole, eta)
+        # alpha, beta, gamma, lambda, eta, and whether d and x are kept
+        back = np.where(whole, 0.0, 1.0)
+        one, none = np.ones_like(eta), np.zeros_like(eta)
+        kept = whole if self._plan.anchored else one
+        how = np.array([one, back, back, none, eta, kept])
+        losses = np.zeros(starts.size)
+        engine.lay(is_sparse(data.X))
+        done = engine.rounds(how, Rows(data.X, data.y, rows), starts, losses)
+        return done, losses[:-1][: done + 1]
 
     def _data(
         self, X: Any, y: Any, wanted: np.dtype[Any] | None
@@ -335,7 +337,8 @@ class OfflineLearner(Learner):
             raise ValueError(f"X and y must be equally long, but they have {n} and {labels} rows")
         single = X.dtype == np.float32
         dtype = wanted or np.dtype(np.float32 if single else np.float64)
-        return None, lambda rows: (X[rows], y[rows]), n, dtype
+        whole = self.problem.rows((X, y), dtype) if self._fused else None
+        return whole, lambda rows: (X[rows], y[rows]), n, dtype
 
     def __repr__(self) -> str:
         return (

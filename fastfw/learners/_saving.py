@@ -10,7 +10,7 @@ import math
 import os
 import zipfile
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -20,11 +20,6 @@ from fastfw._files import atomic_write
 from fastfw._npz import Stored, stored_arrays
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import SoftmaxRegression
-
-if TYPE_CHECKING:
-    from fastfw.learners._learner import Learner
-
-    L = TypeVar("L", bound=Learner)
 
 __all__ = ["load", "save"]
 
@@ -55,9 +50,11 @@ _SETS = (
 class Earlier(dict[str, Any]):
     """A state that version 0.1.0 wrote, which kept all in the decisions' dtype."""
 
-    def upgraded(self, forms: dict[str, Any]) -> dict[str, Any]:
+    def upgraded(self, engine: Any, forms: dict[str, Any]) -> dict[str, Any]:
         """Return it as it is written now, in arrays that are about as large as the file."""
         arrays = {name: found.read() for name, found in self.items()}
+        if hasattr(engine, "upgraded"):
+            arrays = engine.upgraded(arrays)
         for name, own in forms.items():
             if name == "low":
                 arrays.setdefault(name, np.zeros_like(own))
@@ -66,7 +63,7 @@ class Earlier(dict[str, Any]):
         return arrays
 
 
-def save(learner: Learner, path: str | PathLike[str]) -> None:
+def save(learner: Any, path: str | PathLike[str]) -> None:
     """Write a learner to a file, whole or not at all."""
     header = {
         "fastfw learner": _FORMAT,
@@ -96,13 +93,13 @@ def save(learner: Learner, path: str | PathLike[str]) -> None:
 
 
 def load(
-    cls: type[L],
+    cls: Any,
     path: str | PathLike[str],
     *,
     problem: Any,
     set: Any,
     schedules: dict[str, object],
-) -> L:
+) -> Any:
     """Read a learner from a file, checking everything that is in it."""
     with open(path, "rb") as file:
         try:
@@ -120,12 +117,12 @@ def load(
 
 
 def _rebuild(
-    cls: type[L],
+    cls: Any,
     stored: dict[str, Stored],
     problem: Any,
     set: Any,
     schedules: dict[str, object],
-) -> L:
+) -> Any:
     header = json.loads(stored.pop("header").read().tobytes())
     if not isinstance(header, dict) or header.get("fastfw learner") not in (1, _FORMAT):
         raise ValueError("it has no header of this format")

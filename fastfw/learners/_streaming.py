@@ -6,7 +6,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,6 @@ from fastfw.learners._results import RunResult
 from fastfw.problems import Rows
 from fastfw.streams import Batch, Dataset, IndexedStream
 
-if TYPE_CHECKING:
-    from fastfw.learners._base import OnlineLearner
-
 __all__ = ["batch_size", "checked_rounds", "play_stream", "require_stream"]
 
 # Rows handed to an engine at a time: enough to forget the cost of the call, but of loops that are
@@ -27,7 +24,7 @@ _ROWS_AT_ONCE, _MOST_ROWS_AT_ONCE, _WORK_AT_ONCE = 2048, 65536, 1 << 31
 
 
 def play_stream(
-    learner: OnlineLearner,
+    learner: Any,
     stream: Iterable[Any],
     keep: list[int],
     progress: Callable[[int], object] | None,
@@ -77,7 +74,7 @@ def play_stream(
     )
 
 
-def _reads_rows(learner: OnlineLearner, stream: Iterable[Any]) -> bool:
+def _reads_rows(learner: Any, stream: Iterable[Any]) -> bool:
     return (
         learner._fused
         and isinstance(stream, IndexedStream)
@@ -85,9 +82,7 @@ def _reads_rows(learner: OnlineLearner, stream: Iterable[Any]) -> bool:
     )
 
 
-def _each(
-    learner: OnlineLearner, stream: Iterable[Any]
-) -> Iterator[tuple[Callable[[], Any], list[int]]]:
+def _each(learner: Any, stream: Iterable[Any]) -> Iterator[tuple[Callable[[], Any], list[int]]]:
     """Yield the rounds of any stream, one at a time."""
     for batch in stream:
 
@@ -105,7 +100,7 @@ def _each(
 
 
 def _indexed(
-    learner: OnlineLearner, stream: Iterable[Any], keep: list[int]
+    learner: Any, stream: Iterable[Any], keep: list[int]
 ) -> Iterator[tuple[Callable[[], Any], list[int]]]:
     """Yield rounds of an indexed stream, many at a time, cut where a decision is kept."""
     assert isinstance(stream, IndexedStream)

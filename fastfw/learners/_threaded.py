@@ -3,51 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray
+from fastfw._checks import FloatArray, IndexArray
 from fastfw._threads import call_helpers
-from fastfw.problems import Rows
 
-__all__ = ["in_team", "make_team", "quiet", "shared_rounds"]
-
-
-def make_team(threads: int, rounds: int, u: FloatArray) -> tuple[npt.NDArray[Any], ...]:
-    """Return what threads share that play so many rounds, see ``kernels.parts``."""
-    from fastfw.kernels.parts import LISTS
-
-    others = np.empty((threads - 1, *u.shape), u.dtype)
-    return others, np.empty(LISTS + len(u) + threads), np.zeros(1 + 2 * rounds, np.int64)
+__all__ = ["in_team", "make_team", "quiet"]
 
 
-def shared_rounds(
-    lead: Callable[[tuple[Any, ...]], int],
-    threads: int,
-    rows: Rows,
-    starts: npt.NDArray[np.intp],
-    u: FloatArray,
-    sums: FloatArray,
-    previous: FloatArray,
-    index: npt.NDArray[np.intp],
-) -> int:
-    """Return what ``lead(team)`` returns, the rounds done, with threads - 1 helpers.
-
-    The arguments after `threads` are those of ``kernels.parts.help_rounds``.
-    """
-    from fastfw.kernels import parts
+def make_team(
+    threads: int, starts: IndexArray, u: FloatArray, entries: int
+) -> tuple[npt.NDArray[Any], ...]:
+    """Return what so many threads share that play rounds, or fewer, see ``kernels.parts``."""
+    from fastfw.kernels.parts import GROUP, LISTS
 
     if threads > 1:  # not more than the largest batch has parts
-        from fastfw.kernels._tiles import GROUP
-
         threads = max(1, min(threads, -(-int(np.diff(starts).max(initial=0)) // GROUP)))
-    team = make_team(threads, starts.size - 1, u)
-    assist = partial(parts.help_rounds, *rows, starts, u, sums, previous, index, team)
-    done: int = in_team(partial(lead, team), assist, team[2], threads)
-    return done
+    others = np.empty((threads - 1, *u.shape), u.dtype)
+    return others, np.empty(LISTS + entries + threads), np.zeros(2 * starts.size - 1, np.int64)
 
 
 def in_team(

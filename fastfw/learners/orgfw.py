@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray
-from fastfw.learners._base import OnlineLearner
-from fastfw.learners._engines import Engine
-from fastfw.learners._momentum import can_play, fused_momentum
+from fastfw.learners._linear import LinearLearner
 from fastfw.learners._oracles import evaluate, slope, toward, vertex
-from fastfw.schedules import Schedules, power_schedule
+from fastfw.schedules import power_schedule
 
 __all__ = ["ORGFW"]
 
 
-class ORGFW(OnlineLearner):
+class ORGFW(LinearLearner):
     r"""Online Frank-Wolfe with a stochastic recursive gradient estimator.
 
     .. math::
@@ -44,10 +40,10 @@ class ORGFW(OnlineLearner):
     seed : int, optional
         For what is drawn: here the start, if at all.
     engine : {"fused", "steps"}
-        "fused" plays rounds in compiled code where it exists (softmax regression on a row-l1 ball,
-        a network with one hidden layer on its l1 balls, a function that Numba compiled on an l1
-        ball or a simplex) and otherwise falls back to "steps": the same algorithm composed of
-        oracle calls. Both agree to rounding.
+        "fused" plays rounds in compiled code where it exists (softmax regression, a network with
+        one hidden layer and functions that Numba compiled, on sets whose rows are in l1 balls,
+        simplices or k-sparse polytopes) and otherwise falls back to "steps": the same algorithm
+        composed of oracle calls. Both agree to rounding.
     dtype : {float64, float32}, optional
         Of the decisions. By default float32 if the first batch is, else float64.
     init : {"zeros", "vertex", "random"}, optional
@@ -82,10 +78,6 @@ class ORGFW(OnlineLearner):
     True
     """
 
-    _fuses_sparse = True
-    _fuses_codes = True
-    _loops = True
-    _threaded = True
     _points = ("x_previous", "d")
 
     def __init__(
@@ -131,18 +123,10 @@ class ORGFW(OnlineLearner):
         v = vertex(self.set, d, t, state)  # line 8
         return loss, {"x": toward(state["exact"], v, eta), "x_previous": x, "d": d}  # line 9
 
-    @staticmethod
-    def _coefficients(schedules: Schedules, t: int) -> tuple[float, float, float, float]:
+    def _recursion(self, t: int) -> tuple[float, float, float, float, float]:
         """Line 6 as d ← gamma d + alpha ∇F(x_t) - beta ∇F(x_{t-1}), and the step of line 9."""
-        keep = 0.0 if t == 1 else 1.0 - schedules.at("momentum", t)
-        return 1.0, keep, keep, schedules.at("step", t)
-
-    def _can_fuse(self) -> bool:
-        return can_play(self.problem, self.set)
-
-    def _make_fused(self, start: FloatArray) -> Engine:
-        coefficients = partial(self._coefficients, self._schedules)
-        return fused_momentum(self.problem, self.set, start, coefficients, self.threads)
+        keep = 0.0 if t == 1 else 1.0 - self._schedules.at("momentum", t)
+        return 1.0, keep, keep, 0.0, self._schedules.at("step", t)
 
     def _evaluations(self, t: int, batch_size: int) -> int:
         return 2 * batch_size

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray
-from fastfw.learners._base import OnlineLearner
-from fastfw.learners._engines import Engine
-from fastfw.learners._momentum import can_play, fused_momentum
+from fastfw.learners._linear import LinearLearner
 from fastfw.learners._oracles import evaluate, toward, vertex
-from fastfw.schedules import Schedules, power_schedule
+from fastfw.learners.compiled import Plan
+from fastfw.schedules import power_schedule
 
 __all__ = ["OSFW"]
 
 
-class OSFW(OnlineLearner):
+class OSFW(LinearLearner):
     r"""Online stochastic Frank-Wolfe: one gradient a round, averaged with momentum.
 
     .. math::
@@ -54,11 +51,8 @@ class OSFW(OnlineLearner):
     (1, 2)
     """
 
-    _fuses_sparse = True
-    _fuses_codes = True
-    _loops = True
-    _threaded = True
     _points = ("d",)
+    _plan = Plan(recalls=False)
 
     def __init__(
         self,
@@ -97,15 +91,7 @@ class OSFW(OnlineLearner):
         v = vertex(self.set, d, t, state)
         return loss, {"x": toward(state["exact"], v, eta), "d": d}
 
-    @staticmethod
-    def _coefficients(schedules: Schedules, t: int) -> tuple[float, float, float, float]:
+    def _recursion(self, t: int) -> tuple[float, float, float, float, float]:
         """D ← gamma d + alpha ∇F(x_t) - beta ∇F(x_{t-1}), and the step."""
-        rho = schedules.at("momentum", t)
-        return rho, 0.0, 1.0 - rho, schedules.at("step", t)
-
-    def _can_fuse(self) -> bool:
-        return can_play(self.problem, self.set)
-
-    def _make_fused(self, start: FloatArray) -> Engine:
-        coefficients = partial(self._coefficients, self._schedules)
-        return fused_momentum(self.problem, self.set, start, coefficients, self.threads)
+        rho = self._schedules.at("momentum", t)
+        return rho, 0.0, 1.0 - rho, 0.0, self._schedules.at("step", t)

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, in_range, positive_float, renamed
-from fastfw.learners._base import OnlineLearner
-from fastfw.learners._engines import Engine
+from fastfw._checks import FloatArray, IndexArray, in_range, positive_float, renamed
+from fastfw.learners._constant import constant_of_batch, constant_of_rows
 from fastfw.learners._learner import count
-from fastfw.learners._momentum import can_fuse
+from fastfw.learners._linear import LinearLearner
 from fastfw.learners._oracles import evaluate, toward, vertex
-from fastfw.learners._regularised import FusedRegularised, strength, theory_constant
+from fastfw.learners.compiled import Plan, in_rounds
+from fastfw.problems import Rows
 from fastfw.schedules import RootSchedule
 
 __all__ = ["RegularizedOFW"]
 
 
-class RegularizedOFW(OnlineLearner):
+class RegularizedOFW(LinearLearner):
     r"""Online Frank-Wolfe on the sum of the gradients received and a regulariser.
 
     .. math::
@@ -68,9 +68,7 @@ class RegularizedOFW(OnlineLearner):
     2.0
     """
 
-    _fuses_codes = True
-    _loops = True
-    _threaded = True
+    _plan = Plan(recalls=False, pulls=True)
 
     def __init__(
         self,
@@ -100,7 +98,8 @@ class RegularizedOFW(OnlineLearner):
     def scale(self) -> float | None:
         """The constant c of eta = c / T^{3/4}; None while it waits for the first batch."""
         if self._scale is None and self._engine is not None:
-            return float(self._engine.arrays()["constant"])
+            engine: Any = self._engine
+            return float(engine.constant if self._fused else engine.state["constant"])
         return self._scale
 
     eta = scale  # an earlier name
@@ -108,19 +107,24 @@ class RegularizedOFW(OnlineLearner):
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
         sigma, x = self._schedule("step", t), state["x"]
         loss, gradient = evaluate(self.problem, x, batch)
-        c = self.scale or theory_constant(self.problem, self.set, batch, gradient)
+        c = self.scale or constant_of_batch(self.problem, self.set, batch, gradient)
         total = state["total_gradient"] + gradient if t > 1 else gradient
         x_1 = self._start.astype(x.dtype)
-        v = vertex(self.set, total + strength(self._rounds, t, c) * (x - x_1), t, state)
+        v = vertex(self.set, total + self._strength(t, c) * (x - x_1), t, state)
         return loss, {
             "x": toward(state["exact"], v, sigma), "total_gradient": total, "constant": np.array(c)
         }  # fmt: skip
 
     def _begin(self, dtype: np.dtype[Any]) -> FloatArray:
         if self._scale is not None:
-            first = strength(self._rounds, 1, self._scale)
+            first = self._strength(1, self._scale)
             in_range(first, "2 T^(3/4) / scale", dtype, "rescale X")
         return super()._begin(dtype)
+
+    def _strength(self, t: int, c: float) -> float:
+        """2/eta in round t, with eta = c / T^{3/4}."""
+        T = t if self._rounds is None else self._rounds
+        return float(2.0 / (c / T**0.75))
 
     def _first_state(self, start: FloatArray) -> dict[str, Any]:
         return {"x": start, "total_gradient": np.zeros_like(start), "constant": np.array(0.0)}
@@ -131,14 +135,18 @@ class RegularizedOFW(OnlineLearner):
             raise ValueError("its constant is out of range")
         return state
 
-    def _can_fuse(self) -> bool:
-        return can_fuse(self.problem, self.set)
+    def _recursion(self, t: int, c: float = 1.0) -> tuple[float, float, float, float, float]:
+        return 1.0, 0.0, 1.0, self._strength(t, c), self._schedules.at("step", t)
 
-    def _make_fused(self, start: FloatArray) -> Engine:
-        return FusedRegularised(
-            self.problem, self.set, start, self._scale, partial(strength, self._rounds),
-            partial(self._schedules.at, "step"), self.threads,
-        )  # fmt: skip
+    def _play_rounds(self, engine: Any, rows: Rows, starts: IndexArray, losses: FloatArray) -> int:
+        c = float(engine.constant) or self._scale
+        if not c:
+            first = Rows(rows.X, rows.y, rows.rows[: starts[1]])
+            c = constant_of_rows(self.problem, self.set, engine.decision(), first)
+        engine.constant[...] = c  # of an engine that nobody has seen, if it had none
+        how = in_rounds(partial(self._recursion, c=c), self._t, starts.size - 1)
+        done: int = engine.rounds(how, rows, starts, losses)
+        return done
 
     def _options(self) -> dict[str, Any]:
         return {**super()._options(), "rounds": self._rounds, "scale": self._scale}

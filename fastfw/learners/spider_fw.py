@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray
-from fastfw.learners._momentum import fused_momentum
 from fastfw.learners._offline import OfflineLearner
 from fastfw.learners._oracles import evaluate, slope
-from fastfw.problems import Rows
 
 __all__ = ["SpiderFW"]
 
@@ -87,38 +84,3 @@ class SpiderFW(OfflineLearner):
         if not whole:
             d = gradient + d - slope(self._mean_problem, point, batch)
         return d, loss, x, d
-
-    def _make_fused(self, start: FloatArray) -> Any:
-        # the coefficients of iterations are known when these are played
-        nothing = (0.0, 0.0, 0.0, 0.0)
-        engine = fused_momentum(self._mean_problem, self.set, start, lambda t: nothing)
-        return _FusedSpider(engine)
-
-
-class _FusedSpider:
-    """ORGFW's compiled rounds with a momentum of 0 within epochs and 1 where they start."""
-
-    def __init__(self, engine: Any) -> None:
-        self._engine = engine
-        self.decision, self.total = engine.decision, engine.total
-        self.arrays, self.restore = engine.arrays, engine.restore
-
-    def copy(self) -> _FusedSpider:
-        """Return an independent engine in the same state."""
-        return _FusedSpider(self._engine.copy())
-
-    def iterations(
-        self,
-        t: int,
-        rows: Rows,
-        starts: npt.NDArray[np.intp],
-        whole: npt.NDArray[np.bool_],
-        eta: npt.NDArray[np.float64],
-    ) -> tuple[int, npt.NDArray[np.float64]]:
-        """Play iterations on rows[starts[i]:starts[i+1]]: how many were done, and losses."""
-        keep = np.where(whole, 0.0, 1.0)
-        table = np.stack([np.ones_like(keep), keep, keep, eta], axis=1)
-        self._engine.coefficients = lambda s: table[s - t]
-        losses = np.zeros(starts.size)
-        done = self._engine.rounds(t, rows, starts, losses)
-        return done, losses[:-1][: done + 1]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray
-from fastfw.learners._anchored import FusedAnchored
 from fastfw.learners._offline import Iteration, OfflineLearner
 from fastfw.learners._oracles import evaluate, slope
+from fastfw.learners.compiled import Plan
 
 __all__ = ["SVRF"]
 
@@ -79,6 +79,7 @@ class SVRF(OfflineLearner):
     """
 
     _exponents = (1 / 3, 2 / 3)
+    _plan = Plan(anchored=True)
 
     def __init__(
         self,
@@ -129,6 +130,3 @@ class SVRF(OfflineLearner):
 
     def _options(self) -> dict[str, Any]:
         return {**super()._options(), "schedule": self._schedule}
-
-    def _make_fused(self, start: FloatArray) -> Any:
-        return FusedAnchored(self._mean_problem, self.set, start)

@@ -1,0 +1,463 @@
+"""The linear round, many times without leaving compiled code.
+
+Five methods are one recursion, with coefficients of their own for each round:
+
+    d ← γ d + α ∇f(x) - β ∇f(x');   v = argmin ⟨d + λ (x - x₁), v⟩;   x ← x + η (v - x)
+
+x' is the previous point, or the last one that was kept (an *anchored* method). It is composed of
+features (arrays, bytes, `csr.CSR`, `Gathered`), a model (`models`, or a function of the user's)
+and a set (`sets`), chosen by their types.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import bounds
+from ._dispatch import ByType
+from ._features import n_features
+from ._jit import REASSOCIATE, kernel
+from ._shared import OVER, publish
+from ._state import (
+    ESTIMATE_SCALE,
+    ESTIMATES,
+    LARGEST,
+    LAST_STEP,
+    NOW,
+    OTHER,
+    PARITY,
+    SCALE,
+    START,
+    SUM,
+    WEIGHT,
+    State,
+)  # fmt: skip
+from .csr import CSR, add_gradient, added, l1_vertex, residuals, room_for, rows_vertex, scale_all
+from .gradients import DENSE_PREVIOUS, NO_PREVIOUS, ONE_VERTEX_BACK
+from .l1 import LARGEST_LAZY_STEP, step
+from .parts import moves, room_of_parts, shared_gradient
+from .sets import L1Balls, named, row_vertex, tail_vertex
+
+__all__ = ["function_rounds", "linear_rounds"]
+
+#: Rows of the coefficients: those above, and whether d and x stay as the estimate and as x'.
+ALPHA, BETA, GAMMA, PULL, ETA, KEEP = 0, 1, 2, 3, 4, 5
+
+#: Below this an estimate's scale is folded into it: long before anything overflows.
+SMALLEST_ESTIMATE_SCALE = 2.0**-60
+
+#: Estimates on sparse rows stay below this, whatever is added to them.
+_LIMIT_64, _LIMIT_32 = (float(np.finfo(real).max) / 4.0 for real in (np.float64, np.float32))
+
+
+class Gathered(NamedTuple):
+    """Features as functions take them: arrays whose rows are gathered for each batch."""
+
+    X: Any
+
+
+@kernel()
+def previous_point(anchored, last, beta, value, moved):
+    """Where the outputs at x' come from, and by what x has shrunk since.
+
+    moved[c] is what the step of length `last` towards a vertex with these values added.
+    """
+    mode = NO_PREVIOUS
+    if beta != 0.0:
+        mode = DENSE_PREVIOUS if anchored or last > LARGEST_LAZY_STEP else ONE_VERTEX_BACK
+    for c in range(value.shape[0]):
+        for q in range(value.shape[1]):
+            moved[c, q] = last * value[c, q]
+    shrink = 1.0 / (1.0 - last) if mode == ONE_VERTEX_BACK else 1.0
+    return mode, shrink
+
+
+@kernel(fastmath=REASSOCIATE)
+def blend(d, g, gamma, scale):
+    """G ← gamma d + scale g."""
+    for j in range(g.shape[0]):
+        g[j] = gamma * d[j] + scale * g[j]
+
+
+@kernel(fastmath=REASSOCIATE)
+def pulled(g, strength, u, scale, start, direction):
+    """Direction = g + strength (scale u - start)."""
+    for j in range(direction.shape[0]):
+        direction[j] = g[j] + strength * (scale * u[j] - start[j])
+
+
+@kernel()
+def _no_tail(model, set, gamma, reduction, pull, parity, state, first, index, value):
+    return True
+
+
+@kernel()
+def _some_tail(model, set, gamma, reduction, pull, parity, state, first, index, value):
+    """The tail's estimate, where its gradient was, and its vertex; False where it is not finite."""
+    tails = state.tails
+    g = tails[ESTIMATES + 1 - parity]
+    blend(tails[ESTIMATES + parity], g, gamma, reduction)
+    if pull != 0.0:
+        direction = np.empty_like(g)
+        pulled(g, pull, tails[NOW], 1.0, tails[START], direction)
+        return tail_vertex(set, direction, first, index, value)
+    return tail_vertex(set, g, first, index, value)
+
+
+#: Choose the tail's vertex, of models that have one.
+_choose_tail = ByType(
+    {type(None): _no_tail, object: _some_tail},
+)
+
+
+@kernel()
+def move_tail(now, total, places, values, eta):
+    """Add the present tail to the sum, and step to the vertex."""
+    for i in range(now.shape[0]):
+        total[i] += now[i]
+        now[i] *= 1.0 - eta
+    for k in range(places.shape[0]):
+        now[places[k]] += eta * values[k]
+
+
+@kernel()
+def _commit(anchored, keep, eta, parity, state, index, value, places):
+    """Keep and step, once the round is known to go well.
+
+    ``places[c]`` are where the entries of row c are in the first layer, seen as one flat array.
+    """
+    u, other, scalars, tails = state.u, state.other, state.scalars, state.tails
+    for c in range(state.index.shape[0]):
+        for q in range(index.shape[1]):
+            state.index[c, q], state.value[c, q] = index[c, q], value[c, q]
+    if keep:
+        if anchored:
+            scale = u.dtype.type(scalars[SCALE])
+            flat, point = u.reshape(-1), other.reshape(-1)
+            for j in range(flat.shape[0]):
+                point[j] = scale * flat[j]
+        for i in range(tails.shape[1]):
+            tails[OTHER, i] = tails[NOW, i]
+        scalars[PARITY] = 1 - parity
+    previous = other[:0] if anchored else other
+    n = state.index.shape[0]
+    scalars[SCALE], scalars[WEIGHT] = step(
+        u, state.low, state.total, previous, scalars[SCALE], scalars[WEIGHT] + scalars[SCALE],
+        places.reshape(-1), value[:n].reshape(-1), eta, state.support, state.known,
+    )  # fmt: skip
+    scalars[LAST_STEP] = eta
+    move_tail(tails[NOW], tails[SUM], index[n:].reshape(-1), value[n:].reshape(-1), eta)
+
+
+# ---------------------------------------------------------------------- floats and bytes
+
+
+@kernel()
+def _dense_conclude(
+    A, model, set, batch, how, anchored, reduction, reach, state, space, index, value, places
+):
+    gamma, pull, eta, keep = how[GAMMA], how[PULL], how[ETA], how[KEEP] != 0.0
+    u, scalars = state.u, state.scalars
+    n, d = u.shape[0], n_features(A)
+    real = u.dtype.type
+    parity = int(scalars[PARITY])
+    old, g = state.estimates[parity], state.estimates[1 - parity]
+    direction = space[0]
+    if not _choose_tail(model, set, gamma, reduction, pull, parity, state, n, index, value):
+        return False
+    # row by row, so that each is searched while it is in the cache
+    for c in range(n):
+        blend(old[c], g[c], real(gamma), real(reduction))
+        row = g[c, :d]
+        if pull != 0.0:
+            pulled(row, real(pull), u[c], real(scalars[SCALE]), state.start[c], direction)
+            row = direction
+        if not row_vertex(set, row, c, index[c], value[c]):
+            return False
+    for c in range(n):
+        for q in range(index.shape[1]):
+            places[c, q] = c * u.shape[1] + index[c, q]
+    _commit(anchored, keep, eta, parity, state, index, value, places)
+    return True
+
+
+@kernel()
+def _dense_space(A, model, starts, state, pulls, team):
+    room = room_of_parts(A, model, starts, state.u, state.tails, state.index, team)
+    return np.empty(n_features(A) if pulls else 0, state.u.dtype), room
+
+
+# ---------------------------------------------------------------------- sparse rows
+
+
+@kernel()
+def _sparse_gradient(
+    A, model, y, rows, starts, t, mode, shrink, alpha, beta, state, moved, team, space
+):
+    batch = rows[starts[t] : starts[t + 1]]
+    tails = state.tails
+    return residuals(
+        A, model, y, batch, state.u, state.scalars[SCALE], tails[NOW], mode, state.other,
+        tails[OTHER], state.index, moved, shrink, alpha, beta, space[1][: batch.shape[0]],
+        tails[ESTIMATES + 1 - int(state.scalars[PARITY])], space[0],
+    )  # fmt: skip
+
+
+@kernel()
+def _balls_of_sparse(set, A, batch, d, scale, pull, state, by_bounds, index, value):
+    """The vertex of l1 balls; returns a bound on the entries of d̃.
+
+    It is found by bounds, where that is less to look at than a sweep.
+    """
+    if by_bounds:
+        bounds.raise_bounds(A.indices, A.indptr, batch, d, state.edges, state.tree)
+        largest = bounds.first_largest(d, state.edges, state.tree, index[:, 0])
+        for c in range(index.shape[0]):
+            value[c, 0] = -set.radius[c] if d[index[c, 0], c] >= 0 else set.radius[c]
+        return largest
+    bounds.forget(state.tree)
+    return l1_vertex(
+        d, scale, pull, state.u, state.scalars[SCALE], state.start, set.radius, index, value
+    ) / (scale if pull != 0.0 else 1.0)
+
+
+@kernel()
+def _rows_of_sparse(set, A, batch, d, scale, pull, state, by_bounds, index, value):
+    """As `_balls_of_sparse`, for rows of any kind."""
+    u, s = state.u, state.scalars[SCALE]
+    return rows_vertex(set, d, scale, pull, u, s, state.start, index, value) / scale
+
+
+_sparse_vertex = ByType({L1Balls: _balls_of_sparse, object: _rows_of_sparse})
+
+
+@kernel()
+def _sparse_conclude(
+    A, model, set, batch, how, anchored, reduction, reach, state, space, index, value, places
+):
+    gamma, pull, eta, keep = how[GAMMA], how[PULL], how[ETA], how[KEEP] != 0.0
+    u, scalars = state.u, state.scalars
+    n = u.shape[1]
+    real = u.dtype.type
+    parity = int(scalars[PARITY])
+    R = space[1][: batch.shape[0]]
+    if not _choose_tail(model, set, gamma, reduction, pull, parity, state, n, index, value):
+        return False
+    # d = scale d̃ needs no sweep to shrink. Nothing is changed before the round is known to go well.
+    growth, touched = added(A, batch, R)
+    growth = reduction * growth + pull * reach
+    scale, largest = scalars[ESTIMATE_SCALE] * gamma, scalars[LARGEST]
+    limit = _LIMIT_64 if u.itemsize == 8 else _LIMIT_32
+    folded = scale < SMALLEST_ESTIMATE_SCALE or not largest + growth / scale < limit
+    if folded and not largest * scale + growth < limit:
+        return False
+    d = state.estimates[0]
+    if not keep:
+        d = state.estimates[1]
+        d[:] = state.estimates[0]
+    if folded:
+        if largest > 0.0:
+            scale_all(d, scale)
+            bounds.shrink(real(scale), state.tree)
+        scale = 1.0
+    for k in range(R.shape[0]):
+        for c in range(n):
+            R[k, c] *= real(reduction / scale)
+    add_gradient(A, batch, R, d)
+    by_bounds = keep and pull == 0.0 and touched < d.shape[0]
+    largest = _sparse_vertex(
+        set, A, batch, d, scale, pull, state, by_bounds, index[:n], value[:n]
+    )  # fmt: skip
+    if pull != 0.0:  # that of the direction, which is not d̃ itself
+        largest += pull * reach / scale
+    if keep:
+        scalars[ESTIMATE_SCALE], scalars[LARGEST] = scale, largest
+    for c in range(n):
+        for q in range(index.shape[1]):
+            places[c, q] = index[c, q] * n + c
+    _commit(anchored, keep, eta, parity, state, index, value, places)
+    return True
+
+
+@kernel()
+def _sparse_space(A, model, starts, state, pulls, team):
+    longest = 0
+    for t in range(starts.shape[0] - 1):
+        longest = max(longest, starts[t + 1] - starts[t])
+    room = room_for(model, state.u, state.tails[NOW], longest)
+    return room, np.empty((longest, state.u.shape[1]), state.u.dtype)
+
+
+# ---------------------------------------------------------------------- functions of the user's
+
+
+@kernel()
+def _fits(gradient, n_rows, n):
+    """Whether a gradient has the shape of x: n entries, in rows unless n_rows is 0."""
+    return (
+        gradient.ndim == (1 if n_rows == 0 else 2)
+        and gradient.size == n
+        and (n_rows == 0 or gradient.shape[0] == n_rows)
+    )
+
+
+@kernel(cache=False)
+def _gathered_gradient(
+    A, model, y, rows, starts, t, mode, shrink, alpha, beta, state, moved, team, space
+):
+    """As of other features; not a number where a gradient does not have the shape of x.
+
+    The function gets copies of points, which are its own to spoil.
+    """
+    batch = rows[starts[t] : starts[t + 1]]
+    X, b = A.X[batch], y[batch]
+    tails = state.tails
+    g = tails[ESTIMATES + 1 - int(state.scalars[PARITY])]
+    loss, gradient = evaluate(model, tails[NOW].astype(state.u.dtype), X, b)
+    if not np.isfinite(loss):
+        return np.float64(loss)
+    if not _fits(gradient, model.n_rows, g.shape[0]):
+        return np.nan
+    flat = np.ascontiguousarray(gradient).reshape(-1)
+    for j in range(g.shape[0]):
+        g[j] = alpha * flat[j]
+    if beta != 0.0:
+        _, back = evaluate(model, tails[OTHER].astype(state.u.dtype), X, b)
+        if not _fits(back, model.n_rows, g.shape[0]):
+            return np.nan
+        flat = np.ascontiguousarray(back).reshape(-1)
+        for j in range(g.shape[0]):
+            g[j] -= beta * flat[j]
+    return np.float64(loss)
+
+
+@kernel(cache=False)
+def _gathered_conclude(
+    A, model, set, batch, how, anchored, reduction, reach, state, space, index, value, places
+):
+    parity = int(state.scalars[PARITY])
+    if not _choose_tail(
+        model, set, how[GAMMA], reduction, how[PULL], parity, state, 0, index, value
+    ):
+        return False
+    _commit(anchored, how[KEEP] != 0.0, how[ETA], parity, state, index, value, places)
+    return True
+
+
+@kernel(cache=False)
+def _gathered_space(A, model, starts, state, pulls, team):
+    return None
+
+
+_EVALUATIONS: dict[type, Any] = {}
+#: Loss and gradient of a function of the user's at x on a batch (X, y).
+evaluate = ByType(_EVALUATIONS)
+
+
+# ---------------------------------------------------------------------- all of them
+
+_gradient = ByType(
+    {CSR: _sparse_gradient, Gathered: _gathered_gradient, object: shared_gradient},
+)
+_conclude = ByType(
+    {CSR: _sparse_conclude, Gathered: _gathered_conclude, object: _dense_conclude},
+)
+_space = ByType(
+    {CSR: _sparse_space, Gathered: _gathered_space, object: _dense_space},
+)
+
+
+@kernel()
+def linear_rounds(
+    features, mean, model, set, y, rows, starts, anchored, reach, how, u, low, other, estimates,
+    start, total, tails, index, value, scalars, edges, tree, support, known, others, numbers, words,
+    losses,
+):  # fmt: skip
+    """Play rounds; that of number t has the batch rows[starts[t]:starts[t+1]].
+
+    ``how[:, t]`` are its coefficients. `reach` bounds the entries of x - x_1. Batches of floats and
+    bytes are shared by a team of threads, or of one, see `parts`: others, numbers, words.
+
+    Returns the number of rounds done, which ``losses[-1]`` is when each of them is whole. It is
+    less than asked for where a loss or a direction is not finite; losses[t] then holds that loss,
+    and the state is as before that round.
+    """
+    state = State(
+        u, low, other, estimates, start, total, tails, index, value, scalars, edges, tree, support,
+        known,
+    )  # fmt: skip
+    rows_of = named(set)
+    team = others, numbers, words
+    moved = moves(team, index)
+    pulls = False
+    n, done = losses.shape[0] - 1, 0
+    for t in range(n):
+        pulls |= how[PULL, t] != 0.0
+    space = _space(features, model, starts, state, pulls, team)
+    n_entries = index.shape[1]
+    new_index = np.empty((rows_of.end.shape[0], n_entries), np.intp)
+    new_value = np.empty((rows_of.end.shape[0], n_entries), np.float64)
+    places = np.empty((index.shape[0], n_entries), np.intp)
+    for t in range(n):
+        mode, shrink = previous_point(anchored, scalars[LAST_STEP], how[BETA, t], value, moved)
+        loss = _gradient(
+            features, model, y, rows, starts, t, mode, shrink, how[ALPHA, t], how[BETA, t], state,
+            moved, team, space,
+        )  # fmt: skip
+        batch = rows[starts[t] : starts[t + 1]]
+        reduction = 1.0 / batch.shape[0] if mean else 1.0
+        losses[t] = loss * reduction
+        if not np.isfinite(loss) or not _conclude(
+            features, model, rows_of, batch, how[:, t], anchored, reduction, reach, state, space,
+            new_index, new_value, places,
+        ):  # fmt: skip
+            break
+        done = t + 1
+        losses[n] = done
+    publish(words, 0, OVER)
+    return done
+
+
+@lru_cache(maxsize=64)
+def function_rounds(function, pairs, rows):
+    """Return `linear_rounds` for a function: (x, X, y), or (x, X) without `pairs`.
+
+    Its model is the number of rows in which points are handed over, 0 where they are flat. Each
+    function has loops and a class of models of its own: two classes with the same fields would be
+    taken for one where compiled code is called from Python.
+    """
+
+    class Function(NamedTuple):
+        n_rows: Any
+
+    if pairs and rows:
+
+        def call(model, x, X, y):
+            return function(x.reshape((model.n_rows, x.size // model.n_rows)), X, y)
+
+    elif pairs:
+
+        def call(model, x, X, y):
+            return function(x, X, y)
+
+    elif rows:
+
+        def call(model, x, X, y):
+            return function(x.reshape((model.n_rows, x.size // model.n_rows)), X)
+
+    else:
+
+        def call(model, x, X, y):
+            return function(x, X)
+
+    _EVALUATIONS[Function] = kernel(cache=False)(call)
+
+    own = kernel(cache=False)(getattr(linear_rounds, "py_func", linear_rounds))
+
+    def rounds(X, mean, n_rows, *rest):
+        return own(Gathered(X), False, Function(n_rows), *rest)
+
+    return rounds

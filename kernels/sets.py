@@ -1,0 +1,196 @@
+"""Sets made of rows: the vertex that minimises ⟨g, v⟩, row by row.
+
+A set is a named tuple; `row_vertex`, chosen by its type, finds the vertex of one row as k entries
+(index, value). Rows of the first layer come first. Those of the tail follow: row r ends at
+``end[r]`` there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._bits import magnitude_bits
+from ._dispatch import ByType
+from ._jit import kernel
+from .l1 import first_largest, one_of_largest
+
+__all__ = ["L1Balls", "Rows", "named", "row_vertex", "tail_vertex", "vertices"]
+
+#: What a row may be in: the l1 ball, with the first or one of several largest entries for a vertex;
+#: the simplex; the hull of vectors with k entries of one size.
+L1, L1_RANDOM, SIMPLEX, SPARSE_ENTRIES = np.intp(0), np.intp(1), np.intp(2), np.intp(3)
+
+
+class L1Balls(NamedTuple):
+    """Each row in an l1 ball, ties being decided by place."""
+
+    radius: Any
+    """Size of a vertex' entry, of each row."""
+    end: Any
+    """Where a row of the tail ends."""
+
+
+class Rows(NamedTuple):
+    """Each row in a set of its own."""
+
+    kind: Any
+    """One of the above, of each row."""
+    radius: Any
+    """Size of a vertex' entries, of each row."""
+    count: Any
+    """How many entries a vertex has there."""
+    drawn: Any
+    """64 random bits that choose among ties."""
+    end: Any
+    """Where a row of the tail ends."""
+
+
+@kernel()
+def first_smallest(row):
+    """First index of the smallest entry of a row, and whether the row is finite."""
+    largest = magnitude_bits(row[0])
+    least = row[0]
+    for j in range(row.shape[0]):
+        bits = magnitude_bits(row[j])
+        largest = bits if bits > largest else largest
+        least = row[j] if row[j] < least else least
+    n = row.shape[0]
+    first = n
+    where = n
+    for j in range(n):
+        candidate = j if row[j] == least else n
+        first = candidate if candidate < first else first
+        candidate = j if magnitude_bits(row[j]) == largest else n
+        where = candidate if candidate < where else where
+    return first, np.isfinite(row[where])
+
+
+@kernel()
+def _sift_down(row, heap, i):
+    """Let an entry sink below those that are less: of smaller magnitude, or later."""
+    k = heap.shape[0]
+    while 2 * i + 1 < k:
+        child = 2 * i + 1
+        if child + 1 < k and _is_less(row, heap[child + 1], heap[child]):
+            child += 1
+        if not _is_less(row, heap[child], heap[i]):
+            return
+        heap[i], heap[child] = heap[child], heap[i]
+        i = child
+
+
+@kernel()
+def _is_less(row, i, j):
+    return abs(row[i]) < abs(row[j]) or (abs(row[i]) == abs(row[j]) and i > j)
+
+
+@kernel()
+def k_largest(row, index):
+    """The first places of the k largest magnitudes of a row, increasing; whether it is finite."""
+    n, k = row.shape[0], index.shape[0]
+    if k == 1:
+        index[0], finite = first_largest(row)
+        return finite
+    for i in range(k):
+        index[i] = i
+    for i in range(k // 2, -1, -1):
+        _sift_down(row, index, i)
+    finite = True
+    for j in range(n):
+        finite = finite and np.isfinite(row[j])
+        if j >= k and abs(row[j]) > abs(row[index[0]]):
+            index[0] = j
+            _sift_down(row, index, 0)
+    last = index[0]
+    found = 0
+    for j in range(n):
+        if finite and not _is_less(row, j, last):
+            index[found] = j
+            found += 1
+    return finite
+
+
+@kernel()
+def _rows_vertex(set, g, r, index, value):
+    """The vertex of row r; False, with it unfinished, where g is not finite."""
+    kind, radius = set.kind[r], set.radius[r]
+    used = 1
+    if kind == SIMPLEX:
+        j, finite = first_smallest(g)
+        index[0] = j
+        value[0] = radius
+        if not finite:
+            return False
+    elif kind == SPARSE_ENTRIES:
+        used = set.count[r]
+        if not k_largest(g, index[:used]):
+            return False
+        for q in range(used):
+            value[q] = -radius if g[index[q]] >= 0 else radius
+    else:
+        j, finite = first_largest(g)
+        if not finite:
+            return False
+        if kind == L1_RANDOM:
+            j = one_of_largest(g, j, set.drawn[r])
+        index[0] = j
+        value[0] = -radius if g[j] >= 0 else radius
+    for q in range(used, index.shape[0]):
+        index[q] = 0
+        value[q] = 0.0
+    return True
+
+
+@kernel()
+def _l1_vertex(set, g, r, index, value):
+    """As `_rows_vertex`."""
+    j, finite = first_largest(g)
+    index[0] = j
+    value[0] = -set.radius[r] if g[j] >= 0 else set.radius[r]
+    return finite
+
+
+@kernel()
+def _named(set):
+    return L1Balls(*set)
+
+
+@kernel()
+def _same(set):
+    return set
+
+
+#: A set as it is; a plain tuple, which is passed from Python sooner, as `L1Balls`.
+named = ByType({tuple: _named, object: _same})
+
+_VERTICES = {L1Balls: _l1_vertex, Rows: _rows_vertex}
+#: The vertex of row r for the direction g, in `index` and `value`; whether g is finite.
+row_vertex = ByType(_VERTICES)
+
+
+@kernel()
+def vertices(set, G, index, value):
+    """The vertices of the first rows; False, with them unfinished, where G is not finite."""
+    finite = True
+    for r in range(G.shape[0]):
+        finite = finite and row_vertex(set, G[r], r, index[r], value[r])
+    return finite
+
+
+@kernel()
+def tail_vertex(set, g, first, index, value):
+    """The vertex of the rows from `first` on, for a direction in the tail; places are the tail's.
+
+    False, with it unfinished, where g is not finite.
+    """
+    start = 0
+    for r in range(first, index.shape[0]):
+        stop = set.end[r]
+        if not row_vertex(set, g[start:stop], r, index[r], value[r]):
+            return False
+        for q in range(index.shape[1]):
+            index[r, q] += start
+        start = stop
+    return True
