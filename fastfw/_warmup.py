@@ -45,7 +45,12 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
     softmax = fastfw.SoftmaxRegression(n_features=5, n_classes=3)
     ball = fastfw.RowL1Ball(shape=(3, 5), radius=1.0)
     network = fastfw.OneHiddenLayer(n_features=5, n_hidden=2, n_classes=3)
-    problems = {"softmax": (softmax, ball), "network": (network, network.l1_balls(ties="random"))}
+    rough = fastfw.RowL1Ball(shape=(3, 5), radius=1.0, ties="random")
+    problems: dict[str, tuple[Any, Any]] = {
+        "softmax": (softmax, ball),
+        "network": (network, network.l1_balls()),
+        "random ties": (softmax, rough),
+    }
 
     meta = [method.learner for method in METHODS if method.meta]
     linear = ["ORGFW", "OSFW", "RegularizedOFW"]
@@ -63,6 +68,7 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
         "threads, bytes": ("softmax", [*linear, "MORGFW"], "bytes", {**sub_batches, "threads": 2}),
         "steps engine": ("softmax", ["MORGFW"], "dense", {**sub_batches, "engine": "steps"}),
         "network": ("network", ["ORGFW", "RegularizedOFW", "OFW", "OAW"], "dense", {}),
+        "random ties": ("random ties", ["ORGFW"], "sparse rows", {}),
     }
 
     def play(kind: str, learners: list[str], data: Any, options: dict[str, Any]) -> None:
@@ -86,7 +92,7 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
 
     def fit(data: Any) -> None:
         for method in (fastfw.SVRF, fastfw.SpiderFW):
-            for problem, M in problems.values():
+            for problem, M in (problems["softmax"], problems["network"]):
                 method(problem, M).fit(data, iterations=3)
 
     def remember(data: Any) -> None:
@@ -97,6 +103,7 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
 
     def answer(dtype: str) -> None:
         fastfw.FlowPolytope([(0, 1)], 0, 1).lmo([1.0])
+        rough.lmo(np.ones(rough.shape, dtype))
         leader = fastfw.FTPL().on(ball, rounds=2, dtype=dtype)
         leader.observe(np.asarray(leader.play()))
 
