@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray
 
-__all__ = ["is_scale", "padded", "padded_zeros", "remainder_of", "scaled", "unpadded"]
+__all__ = ["is_scale", "padded", "remainder_of", "scaled", "unpadded"]
 
 # Addresses this far apart fall into the same set of a first-level cache.
 _ALIAS = 4096
@@ -26,17 +26,12 @@ def _row_length(d: int, itemsize: int) -> int:
     return d + _SHIFT // itemsize if near else d
 
 
-def padded_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> FloatArray:
-    """Zeros for parameters of the given shape (..., d): C-contiguous, rows possibly longer."""
-    *leading, d = shape
-    return np.zeros((*leading, _row_length(d, np.dtype(dtype).itemsize)), dtype)
-
-
 def padded(x: npt.ArrayLike, dtype: npt.DTypeLike) -> FloatArray:
-    """Return a copy of parameters as kernels take them; what is beyond column d is zero."""
+    """Return a copy of parameters (..., d) as kernels take them; beyond column d it is zero."""
     array = np.asarray(x)
-    copy = padded_zeros(array.shape, dtype)
-    copy[..., : array.shape[-1]] = array
+    *leading, d = array.shape
+    copy = np.zeros((*leading, _row_length(d, np.dtype(dtype).itemsize)), dtype)
+    copy[..., :d] = array
     return copy
 
 
