@@ -378,7 +378,7 @@ def _warmup(options: argparse.Namespace) -> int:
         write(f"nothing cached: {after.reason} ({seconds:.1f} s)")
         return 0
     had, has = (sum(state.variants.values()) for state in (before, after))
-    write(f"compiled {has - had} kernel variants, {has} in the cache, in {seconds:.1f} s")
+    write(f"{has} kernel variants in the cache, {has - had} of them new, in {seconds:.1f} s")
     write(f"cache: {after}")
     return 0
 

@@ -640,17 +640,6 @@ def test_info_without_a_data_folder(capsys, monkeypatch, tmp_path):
     assert "cannot be read" in capsys.readouterr().out
 
 
-def test_warmup_compiles_or_says_why_not(capsys):
-    assert main(["warmup"]) == 0
-    printed, err = capsys.readouterr()
-    assert err == ""
-    assert ("kernel variants" in printed) or ("nothing cached" in printed)
-    # What the second call finds in the cache it does not compile.
-    assert main(["warmup"]) == 0
-    again = capsys.readouterr().out
-    assert ("compiled 0 kernel variants" in again) or ("nothing cached" in again)
-
-
 def misses():
     """What this process had to compile, by kernel; others may be at work on the same cache."""
     from fastfw.kernels._jit import dispatchers
@@ -660,6 +649,9 @@ def misses():
 
 def test_warmup_leaves_nothing_for_runs_to_compile(tmp_path, blobs, capsys):
     assert main(["warmup"]) == 0
+    printed, err = capsys.readouterr()
+    assert err == ""
+    assert ("kernel variants" in printed) or ("nothing cached" in printed)
     state = cache_state()
     if state.folder is None or not state.writable:
         pytest.skip("nothing is cached here")

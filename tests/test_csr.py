@@ -586,7 +586,6 @@ def test_nothing_is_compiled_twice():
         learner.run(make_stream(X, y, 3))
         learner.observe((X, y))
     assert variants() == before
-    assert len(before) <= 2
 
 
 # --- what is measured against ---------------------------------------------------------------------
