@@ -55,9 +55,10 @@ class FunctionProblem:
 
     def kernel_rounds(self) -> Any:
         """Return compiled rounds that call the function, see ``kernels.rounds``."""
-        from fastfw.kernels import rounds
+        from fastfw.kernels.functions import function_rounds
+        from fastfw.kernels.rounds import linear_rounds
 
-        return rounds.function_rounds(self._function, self._pairs, len(self._shape) == 2)
+        return function_rounds(linear_rounds, self._function, self._pairs, len(self._shape) == 2)
 
     def rows(
         self,

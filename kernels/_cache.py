@@ -28,7 +28,6 @@ from typing import Any
 import llvmlite
 import numba
 import numpy
-from numba import types
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
@@ -191,14 +190,6 @@ def write(path: Path, data: bytes) -> None:
                 temporary.unlink()
 
 
-def _is_passing(sig: Any) -> bool:
-    """Whether an argument is a named tuple of a class that a function made in this process."""
-    return any(
-        isinstance(kind, types.BaseNamedTuple) and "<locals>" in kind.instance_class.__qualname__
-        for kind in (sig if isinstance(sig, tuple) else sig.args)
-    )
-
-
 class KernelCache(NullCache):  # type: ignore[misc]
     """The compiled variants of one kernel, each in a file of its own: what Numba asks of a cache.
 
@@ -221,10 +212,8 @@ class KernelCache(NullCache):  # type: ignore[misc]
             yield from (p for p in folder.glob(f"{self._name}-*{SUFFIX}") if read(p) is not None)
 
     def _path(self, sig: Any, codegen: Any) -> Path | None:
-        """Where the variant for a signature and a processor is kept; None if it is not."""
+        """Where the variant for a signature and a processor is kept; None if nothing is."""
         folder, _ = place()
-        if _is_passing(sig):
-            return None
         what = hashlib.sha256(f"{sig} {codegen.magic_tuple()}".encode()).hexdigest()
         return None if folder is None else folder / f"{self._name}-{what[:16]}{SUFFIX}"
 

@@ -5,14 +5,11 @@ Five methods are one recursion, with coefficients of their own for each round:
     d ← γ d + α ∇f(x) - β ∇f(x');   v = argmin ⟨d + λ (x - x₁), v⟩;   x ← x + η (v - x)
 
 x' is the previous point, or the last one that was kept (an *anchored* method). It is composed of
-features (arrays, bytes, `csr.CSR`, `Gathered`), a model (`models`, or a function of the user's)
-and a set (`sets`), chosen by their types.
+features (arrays, bytes, `csr.CSR`, `functions.Gathered`), a model (`models`, or
+`functions.Function`) and a set (`sets`), chosen by their types.
 """
 
 from __future__ import annotations
-
-from functools import lru_cache
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,12 +33,13 @@ from ._state import (
     State,
 )  # fmt: skip
 from .csr import CSR, add_gradient, added, l1_vertex, residuals, room_for, rows_vertex, scale_all
+from .functions import Gathered, evaluate
 from .gradients import DENSE_PREVIOUS, NO_PREVIOUS, ONE_VERTEX_BACK
 from .l1 import LARGEST_LAZY_STEP, step
 from .parts import moves, room_of_parts, shared_gradient
 from .sets import L1Balls, named, row_vertex, tail_vertex
 
-__all__ = ["function_rounds", "linear_rounds"]
+__all__ = ["linear_rounds"]
 
 #: Rows of the coefficients: those above, and whether d and x stay as the estimate and as x'.
 ALPHA, BETA, GAMMA, PULL, ETA, KEEP = 0, 1, 2, 3, 4, 5
@@ -51,12 +49,6 @@ SMALLEST_ESTIMATE_SCALE = 2.0**-60
 
 #: Estimates on sparse rows stay below this, whatever is added to them.
 _LIMIT_64, _LIMIT_32 = (float(np.finfo(real).max) / 4.0 for real in (np.float64, np.float32))
-
-
-class Gathered(NamedTuple):
-    """Features as functions take them: arrays whose rows are gathered for each batch."""
-
-    X: Any
 
 
 @kernel()
@@ -295,46 +287,24 @@ def _sparse_space(A, model, starts, state, pulls, team):
 
 
 @kernel()
-def _fits(gradient, n_rows, n):
-    """Whether a gradient has the shape of x: n entries, in rows unless n_rows is 0."""
-    return (
-        gradient.ndim == (1 if n_rows == 0 else 2)
-        and gradient.size == n
-        and (n_rows == 0 or gradient.shape[0] == n_rows)
-    )
-
-
-@kernel(cache=False)
 def _gathered_gradient(
     A, model, y, rows, starts, t, mode, shrink, alpha, beta, state, moved, team, space
 ):
-    """As of other features; not a number where a gradient does not have the shape of x.
-
-    The function gets copies of points, which are its own to spoil.
-    """
     batch = rows[starts[t] : starts[t + 1]]
     X, b = A.X[batch], y[batch]
-    tails = state.tails
+    tails, real = state.tails, state.u.dtype
     g = tails[ESTIMATES + 1 - int(state.scalars[PARITY])]
-    loss, gradient = evaluate(model, tails[NOW].astype(state.u.dtype), X, b)
-    if not np.isfinite(loss):
-        return np.float64(loss)
-    if not _fits(gradient, model.n_rows, g.shape[0]):
-        return np.nan
-    flat = np.ascontiguousarray(gradient).reshape(-1)
+    loss = evaluate(model, tails[NOW].astype(real), X, b, g)
     for j in range(g.shape[0]):
-        g[j] = alpha * flat[j]
-    if beta != 0.0:
-        _, back = evaluate(model, tails[OTHER].astype(state.u.dtype), X, b)
-        if not _fits(back, model.n_rows, g.shape[0]):
-            return np.nan
-        flat = np.ascontiguousarray(back).reshape(-1)
+        g[j] *= alpha
+    if beta != 0.0 and np.isfinite(loss):
+        evaluate(model, tails[OTHER].astype(real), X, b, space)
         for j in range(g.shape[0]):
-            g[j] -= beta * flat[j]
-    return np.float64(loss)
+            g[j] -= beta * space[j]
+    return loss
 
 
-@kernel(cache=False)
+@kernel()
 def _gathered_conclude(
     A, model, set, batch, how, anchored, reduction, reach, state, space, index, value, places
 ):
@@ -347,14 +317,9 @@ def _gathered_conclude(
     return True
 
 
-@kernel(cache=False)
+@kernel()
 def _gathered_space(A, model, starts, state, pulls, team):
-    return None
-
-
-_EVALUATIONS: dict[type, Any] = {}
-#: Loss and gradient of a function of the user's at x on a batch (X, y).
-evaluate = ByType(_EVALUATIONS)
+    return np.empty(state.tails.shape[1])
 
 
 # ---------------------------------------------------------------------- all of them
@@ -419,45 +384,3 @@ def linear_rounds(
         losses[n] = done
     publish(words, 0, OVER)
     return done
-
-
-@lru_cache(maxsize=64)
-def function_rounds(function, pairs, rows):
-    """Return `linear_rounds` for a function: (x, X, y), or (x, X) without `pairs`.
-
-    Its model is the number of rows in which points are handed over, 0 where they are flat. Each
-    function has loops and a class of models of its own: two classes with the same fields would be
-    taken for one where compiled code is called from Python.
-    """
-
-    class Function(NamedTuple):
-        n_rows: Any
-
-    if pairs and rows:
-
-        def call(model, x, X, y):
-            return function(x.reshape((model.n_rows, x.size // model.n_rows)), X, y)
-
-    elif pairs:
-
-        def call(model, x, X, y):
-            return function(x, X, y)
-
-    elif rows:
-
-        def call(model, x, X, y):
-            return function(x.reshape((model.n_rows, x.size // model.n_rows)), X)
-
-    else:
-
-        def call(model, x, X, y):
-            return function(x, X)
-
-    _EVALUATIONS[Function] = kernel(cache=False)(call)
-
-    own = kernel(cache=False)(getattr(linear_rounds, "py_func", linear_rounds))
-
-    def rounds(X, mean, n_rows, *rest):
-        return own(Gathered(X), False, Function(n_rows), *rest)
-
-    return rounds
