@@ -34,6 +34,7 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
     Learners play a few rounds on a handful of rows, which are the very calls that real runs make,
     so that exactly the variants that they need are compiled: what is played stands in one table.
     """
+    import numba
     import numpy as np
     from scipy import sparse
 
@@ -45,11 +46,13 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
     softmax = fastfw.SoftmaxRegression(n_features=5, n_classes=3)
     ball = fastfw.RowL1Ball(shape=(3, 5), radius=1.0)
     network = fastfw.OneHiddenLayer(n_features=5, n_hidden=2, n_classes=3)
+    function = fastfw.problem_from_function(numba.njit(lambda x, X, y: (0.0, x)), shape=5)
     rough = fastfw.RowL1Ball(shape=(3, 5), radius=1.0, ties="random")
     problems: dict[str, tuple[Any, Any]] = {
         "softmax": (softmax, ball),
         "network": (network, network.l1_balls()),
         "random ties": (softmax, rough),
+        "function": (function, fastfw.L1Ball(5, radius=1.0)),
     }
 
     meta = [method.learner for method in METHODS if method.meta]
@@ -69,6 +72,7 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
         "steps engine": ("softmax", ["MORGFW"], "dense", {**sub_batches, "engine": "steps"}),
         "network": ("network", ["ORGFW", "RegularizedOFW", "OFW", "OAW"], "dense", {}),
         "random ties": ("random ties", ["ORGFW"], "sparse rows", {}),
+        "function": ("function", ["ORGFW"], "dense", {}),
     }
 
     def play(kind: str, learners: list[str], data: Any, options: dict[str, Any]) -> None:

@@ -39,9 +39,13 @@ def kernel(
 
     def decorate(function: F) -> F:
         flags: Any = set(fastmath) if fastmath else False
-        compiled = numba.njit(nogil=True, error_model="numpy", fastmath=flags, inline=inline)(
-            function
-        )
+        compiled = numba.njit(
+            nogil=True,
+            error_model="numpy",
+            fastmath=flags,
+            inline=inline,
+            no_cfunc_wrapper=True,  # a third of the modules, which C would call
+        )(function)
         if cache and not numba.config.DISABLE_JIT:
             name = f"{function.__module__}.{function.__name__}"
             compiled._cache = KernelCache(name.removeprefix("fastfw.kernels."))

@@ -1,7 +1,7 @@
 """Functions of the user's, which compiled rounds call by their addresses.
 
 So rounds are compiled once for all functions, and kept; what is compiled for a function is an
-adapter around it, of the same type for all.
+adapter around it, of the same type for all: features and labels come to it as bytes.
 """
 
 from __future__ import annotations
@@ -24,15 +24,39 @@ class Gathered(NamedTuple):
     """Features as functions take them: arrays whose rows are gathered for each batch."""
 
     X: Any
+    """The bytes of each row."""
 
 
 class Function(NamedTuple):
     """A model: a loss and its gradient."""
 
     address: Any
-    """That of an adapter, for these types of points, features and labels, see `adapted`."""
+    """That of an adapter for these types of points, features and labels."""
     n_rows: Any
     """Rows in which points are handed over, 0 where they are flat."""
+
+
+@intrinsic
+def _call(context, address, x, X, y, batch, n_rows, out):  # type: ignore[no-untyped-def]
+    def build(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        convention, kinds = context.call_conv, signature.args[1:]
+        form = convention.get_function_type(types.float64, kinds)
+        pointer = builder.inttoptr(args[0], form.as_pointer())
+        status, loss = convention.call_function(builder, pointer, types.float64, kinds, args[1:])
+        with cgutils.if_unlikely(builder, status.is_error):
+            convention.return_status_propagate(builder, status)
+        return loss
+
+    return types.float64(address, x, X, y, batch, n_rows, out), build
+
+
+@kernel()
+def evaluate(model, x, X, y, batch, out):
+    """Loss at x on rows of features and labels, and the gradient in `out`.
+
+    Neither is a number where the gradient does not have the shape of x.
+    """
+    return _call(model.address, x, X, y, batch, model.n_rows, out)
 
 
 @kernel()
@@ -46,8 +70,9 @@ def _fits(gradient, n_rows, n):
 
 
 @kernel(cache=False)
-def _write(loss, gradient, n_rows, out):
-    """Put a gradient to `out`, or what is not a number where it does not fit; return the loss."""
+def _write(answer, n_rows, out):
+    """Put the gradient of an answer to `out`, or what is not a number; return the loss."""
+    loss, gradient = answer
     if not _fits(gradient, n_rows, out.shape[0]):
         out[:] = np.nan
         return np.nan
@@ -57,69 +82,53 @@ def _write(loss, gradient, n_rows, out):
     return np.float64(loss)
 
 
-def _adapter(function, pairs, rows):
-    """Return the kernel that calls a function (x, X, y), or (x, X) without `pairs`."""
-    if pairs and rows:
+def _reader(dtype, rest):
+    """Return the kernel that gathers rows of this dtype and shape from bytes."""
 
-        def call(x, X, y, n_rows, out):
-            loss, gradient = function(x.reshape((n_rows, x.size // n_rows)), X, y)
-            return _write(loss, gradient, n_rows, out)
+    def read(data, batch):
+        every = data.view(dtype)
+        return every.reshape((every.shape[0], *rest))[batch]
 
-    elif pairs:
-
-        def call(x, X, y, n_rows, out):
-            loss, gradient = function(x, X, y)
-            return _write(loss, gradient, n_rows, out)
-
-    elif rows:
-
-        def call(x, X, y, n_rows, out):
-            loss, gradient = function(x.reshape((n_rows, x.size // n_rows)), X)
-            return _write(loss, gradient, n_rows, out)
-
-    else:
-
-        def call(x, X, y, n_rows, out):
-            loss, gradient = function(x, X)
-            return _write(loss, gradient, n_rows, out)
-
-    return kernel(cache=False)(call)
+    return kernel(cache=False)(read)
 
 
 @lru_cache(maxsize=64)
-def _compiled(function, pairs, rows, kinds):
-    """Return the adapter for arrays of such dtypes and dimensions, and its address."""
-    arrays = [types.Array(from_dtype(dtype), ndim, "C") for dtype, ndim in kinds]
-    signature = types.float64(*arrays, types.intp, types.float64[::1])
-    adapter = _adapter(function, pairs, rows)
+def _compiled(function, pairs, rows, real, features, labels):
+    """Return the adapter around a function for such arrays, and its address.
+
+    It is one of (x, X, y), or of (x, X) without `pairs`, and gets copies that are its own to spoil.
+    """
+    gather, gather_labels = _reader(*features), _reader(*labels)
+
+    if pairs and rows:
+
+        def call(x, X, y, batch, n_rows, out):
+            W = x.reshape((n_rows, x.size // n_rows))
+            return _write(function(W, gather(X, batch), gather_labels(y, batch)), n_rows, out)
+
+    elif pairs:
+
+        def call(x, X, y, batch, n_rows, out):
+            return _write(function(x, gather(X, batch), gather_labels(y, batch)), n_rows, out)
+
+    elif rows:
+
+        def call(x, X, y, batch, n_rows, out):
+            W = x.reshape((n_rows, x.size // n_rows))
+            return _write(function(W, gather(X, batch)), n_rows, out)
+
+    else:
+
+        def call(x, X, y, batch, n_rows, out):
+            return _write(function(x, gather(X, batch)), n_rows, out)
+
+    data = types.Array(types.uint8, 2, "C", readonly=True)
+    batch = types.Array(types.intp, 1, "C", readonly=True)
+    point = types.Array(from_dtype(real), 1, "C")
+    signature = types.float64(point, data, data, batch, types.intp, types.float64[::1])
+    adapter = kernel(cache=False)(call)
     found = adapter.get_compile_result(signature)
     return adapter, found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
-
-
-@intrinsic
-def _call(context, address, x, X, y, n_rows, out):  # type: ignore[no-untyped-def]
-    signature = types.float64(address, x, X, y, n_rows, out)
-
-    def build(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        convention, kinds = context.call_conv, signature.args[1:]
-        form = convention.get_function_type(types.float64, kinds)
-        status, loss = convention.call_function(
-            builder, builder.inttoptr(args[0], form.as_pointer()), types.float64, kinds, args[1:]
-        )
-        with cgutils.if_unlikely(builder, status.is_error):
-            convention.return_status_propagate(builder, status)
-        return loss
-
-    return signature, build
-
-
-@kernel()
-def evaluate(model, x, X, y, out):
-    """Loss at x on a batch, and the gradient in `out`; not a number if it has another shape.
-
-    The function gets arrays that are its own to spoil.
-    """
-    return _call(model.address, x, X, y, np.intp(model.n_rows), out)
 
 
 def function_rounds(play, function, pairs, rows):
@@ -128,12 +137,17 @@ def function_rounds(play, function, pairs, rows):
     Its model is the number of rows in which points are handed over, 0 where they are flat.
     """
 
+    def as_bytes(array):
+        data = array.reshape(len(array), -1).view(np.uint8)
+        data.flags.writeable = False  # as of all arrays that kernels read
+        return data, (array.dtype, array.shape[1:])
+
     def rounds(X, mean, n_rows, set, y, batches, starts, anchored, reach, how, u, *rest):
-        kinds = (u.dtype, 1), (X.dtype, X.ndim), (y.dtype, y.ndim)
-        kept = _compiled(function, pairs, rows, kinds)  # as long as it is called
+        (A, features), (b, labels) = as_bytes(X), as_bytes(y)
+        kept = _compiled(function, pairs, rows, u.dtype, features, labels)  # while it is called
         model = Function(kept[1], n_rows)
         return play(
-            Gathered(X), False, model, set, y, batches, starts, anchored, reach, how, u, *rest
+            Gathered(A), False, model, set, b, batches, starts, anchored, reach, how, u, *rest
         )
 
     return rounds

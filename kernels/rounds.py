@@ -291,14 +291,13 @@ def _gathered_gradient(
     A, model, y, rows, starts, t, mode, shrink, alpha, beta, state, moved, team, space
 ):
     batch = rows[starts[t] : starts[t + 1]]
-    X, b = A.X[batch], y[batch]
     tails, real = state.tails, state.u.dtype
     g = tails[ESTIMATES + 1 - int(state.scalars[PARITY])]
-    loss = evaluate(model, tails[NOW].astype(real), X, b, g)
+    loss = evaluate(model, tails[NOW].astype(real), A.X, y, batch, g)
     for j in range(g.shape[0]):
         g[j] *= alpha
     if beta != 0.0 and np.isfinite(loss):
-        evaluate(model, tails[OTHER].astype(real), X, b, space)
+        evaluate(model, tails[OTHER].astype(real), A.X, y, batch, space)
         for j in range(g.shape[0]):
             g[j] -= beta * space[j]
     return loss
