@@ -126,7 +126,7 @@ def _compiled(function, pairs, rows, real, features, labels):
     batch = types.Array(types.intp, 1, "C", readonly=True)
     point = types.Array(from_dtype(real), 1, "C")
     signature = types.float64(point, data, data, batch, types.intp, types.float64[::1])
-    adapter = kernel(cache=False)(call)
+    adapter: Any = kernel(cache=False)(call)
     found = adapter.get_compile_result(signature)
     return adapter, found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
 
