@@ -27,7 +27,8 @@ import numpy.typing as npt
 
 from fastfw import _solver
 from fastfw._checks import batch_parts, locked, positive_float, positive_int, require
-from fastfw._show import axes_of, data_frame, html_table, short
+from fastfw._plots import draw_curve
+from fastfw._show import data_frame, html_table, short
 from fastfw._solver import Limits, Outcome, Point
 from fastfw.custom import FunctionProblem, what_is_not_finite
 from fastfw.problems import SoftmaxRegression
@@ -528,18 +529,9 @@ class RegretCurve(np.ndarray[Any, np.dtype[np.float64]]):
         matplotlib axes
             What was drawn on.
         """
-        ax = axes_of(ax)
         rounds = np.arange(1, self.size + 1)
-        (line,) = ax.plot(rounds, self.lower, linewidth=1.8, label=label)
-        if self._margin is not None:
-            ax.fill_between(
-                rounds, self.lower, self.upper, color=line.get_color(), alpha=0.25, linewidth=0
-            )
-        ax.set_xlabel("round")
-        ax.set_ylabel("regret")
-        if label is not None:
-            ax.legend()
-        return ax
+        upper = None if self._margin is None else self.upper
+        return draw_curve(ax, rounds, self.lower, label, "round", "regret", upper)
 
 
 def regret(result: Any, best: BestDecision, stream: Iterable[Any]) -> RegretCurve:

@@ -32,12 +32,13 @@ try:
     from sklearn.utils.validation import check_is_fitted
 
     from fastfw import _estimator
+    from fastfw._displays import ProjectionFreeDisplay, WeightsDisplay
 except ImportError as error:
     raise ImportError(
         'fastfw.sklearn needs scikit-learn; install it with pip install "fastfw[sklearn]"'
     ) from error
 
-__all__ = ["ProjectionFreeClassifier"]
+__all__ = ["ProjectionFreeClassifier", "ProjectionFreeDisplay", "WeightsDisplay"]
 
 #: The radius of `partial_fit` where none is given.
 _RADIUS = 30.0

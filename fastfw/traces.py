@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import locked, positive_int, require
-from fastfw._show import axes_of, data_frame, short
+from fastfw._plots import draw_curve
+from fastfw._show import data_frame, short
 from fastfw.problems import Classification
 from fastfw.sets._answers import dense_vertex
 from fastfw.streams import Dataset
@@ -158,13 +159,7 @@ class Trace:
         matplotlib axes
             What was drawn on.
         """
-        ax = axes_of(ax)
-        ax.plot(self.seconds, self.losses, marker="o", markersize=4, label=label)
-        ax.set_xlabel("seconds")
-        ax.set_ylabel("loss")
-        if label is not None:
-            ax.legend()
-        return ax
+        return draw_curve(ax, self.seconds, self.losses, label, "seconds", "loss")
 
 
 def trace(

@@ -9,6 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import fastfw as fw
+from fastfw._plots import STYLES
 from learner_cases import make_data, make_stream, problem_and_ball
 
 
@@ -97,6 +98,8 @@ def test_pictures(results):
     assert np.array_equal(ax.get_lines()[0].get_ydata(), curve.lower)
     assert ax.get_ylabel() == "regret"
     assert curve.plot(ax) is ax
+    colours = [line.get_color() for line in ax.lines]
+    assert colours == [style[0] for style in STYLES[:2]]  # told apart by the colour-blind
     ax = trace.plot(axes(), label="ORGFW")
     assert np.array_equal(ax.get_lines()[0].get_ydata(), trace.losses)
     assert results["FitResult"].plot(axes()).get_xlabel() == "iteration"
@@ -106,6 +109,15 @@ def test_pictures(results):
 def test_what_is_no_axes_is_refused(results, kind):
     with pytest.raises(TypeError, match=r"ax must be matplotlib axes.*'losses\.png'"):
         results[kind].plot("losses.png")
+
+
+def test_pictures_without_matplotlib_say_how_to_get_it(results, monkeypatch):
+    for name in [m for m in sys.modules if m.partition(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for name in ("RunResult", "FitResult", "RegretCurve", "Trace"):
+        with pytest.raises(ImportError, match=r'pip install "fastfw\[plots\]"'):
+            results[name].plot()
 
 
 def test_new_axes_where_none_are_given(results):

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +11,7 @@ import numpy as np
 
 from fastfw._files import atomic_write
 from fastfw._messages import printable
+from fastfw._plots import STYLES, draw, new_figure, own_style, tidy
 from fastfw.experiments.results import (
     CompareResult,
     Curve,
@@ -29,61 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["regret_figure", "write_regret_png"]
 
-# Okabe and Ito's palette, told apart by the colour-blind; dashes and markers tell the methods apart
-# in black and white as well. Ordered so that neighbours also differ in lightness.
-_STYLES: tuple[tuple[str, Any, str], ...] = (
-    ("#0072B2", "-", "o"),
-    ("#D55E00", (0, (5, 1.5)), "s"),
-    ("#009E73", (0, (1.2, 1.2)), "^"),
-    ("#000000", (0, (6, 1.5, 1.2, 1.5)), "D"),
-    ("#CC79A7", (0, (3, 1.2)), "v"),
-    ("#56B4E9", (0, (8, 2)), "P"),
-    ("#E69F00", (0, (3, 1, 1, 1, 1, 1)), "X"),
-)
-
-_SPACING = 0.11  # between markers, as a part of the axes' diagonal
-_POINTS = 2000  # points a curve: more than a picture can show
-
-
 # --- how all are drawn ------------------------------------------------------------------------
-
-
-def _import_matplotlib() -> None:
-    """Import Matplotlib whatever MPLBACKEND says: it may name what only a notebook has.
-
-    Nothing but Agg is used here; for other pictures of this process the user's choice holds.
-    """
-    if "matplotlib" in sys.modules:
-        return
-    given = os.environ.pop("MPLBACKEND", None)
-    try:
-        import matplotlib
-    finally:
-        if given is not None:
-            os.environ["MPLBACKEND"] = given
-    if given:
-        with contextlib.suppress(ValueError):
-            matplotlib.rcParams["backend"] = given
-
-
-@contextlib.contextmanager
-def own_style() -> Iterator[None]:
-    """Draw in Matplotlib's own style; the user's, which may want LaTeX, is as before afterwards."""
-    _import_matplotlib()
-    from matplotlib import style
-
-    with style.context("default"):
-        yield
-
-
-def new_figure(width: float, height: float, dpi: int) -> Figure:
-    """Return an empty figure that needs no display; within `own_style`."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), dpi=dpi, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def write_png(figure: Figure, path: str | os.PathLike[str], *, palette: bool = False) -> None:
@@ -102,42 +46,6 @@ def write_png(figure: Figure, path: str | os.PathLike[str], *, palette: bool = F
                 picture.convert("RGB").quantize(256).save(handle, format="png", optimize=True)
         else:
             handle.write(drawn.getvalue())
-
-
-def _tidy(axes: Axes) -> None:
-    axes.grid(True, color="0.9", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _draw(
-    axes: Axes, x: Any, curves: Any, label: str, index: int, count: int,
-    upper: Any = None, positive: bool = False,
-) -> None:  # fmt: skip
-    """Draw the mean of (trials, k) curves, and a band of its standard error.
-
-    The band reaches as far up as that of `upper`; where only what is positive can be shown, no
-    lower than half the mean.
-    """
-    colour, dashes, marker = _STYLES[index % len(_STYLES)]
-    shown = np.unique(np.linspace(0, len(x) - 1, min(len(x), _POINTS)).astype(np.intp))
-    error, top = np.zeros(len(x)), curves if upper is None else upper
-    if len(curves) > 1:
-        error = curves.std(axis=0, ddof=1) / np.sqrt(len(curves))
-    x, mean, error, top = (
-        x[shown],
-        *(a[shown] for a in (curves.mean(axis=0), error, top.mean(axis=0))),
-    )
-    axes.plot(
-        x, mean, color=colour, linestyle=dashes, linewidth=1.8, marker=marker, markersize=6,
-        markeredgecolor="white", markeredgewidth=0.6, label=label, zorder=3,
-        # Evenly spaced along the axes, and set off so that methods do not cover each other's.
-        markevery=(0.02 + _SPACING * index / count, _SPACING) if len(shown) > 2 else None,
-    )  # fmt: skip
-    if len(curves) == 1 and upper is None:
-        return
-    low = np.maximum(mean - error, 0.5 * np.maximum(mean, 1e-12)) if positive else mean - error
-    axes.fill_between(x, low, top + error, color=colour, alpha=0.22, linewidth=0, zorder=2)
 
 
 # --- compare ----------------------------------------------------------------------------------
@@ -170,12 +78,12 @@ def regret_figure(result: CompareResult) -> Figure:
         average = run.regret / rounds
         lowest = min(lowest, float(average.mean(axis=0).min()))
         label = run.method.label
-        _draw(by_round, rounds, run.regret, label, index, count)
-        _draw(by_time, run.seconds.mean(axis=0) * 1e3, average, label, index, count)
+        draw(by_round, rounds, run.regret, label, index, count)
+        draw(by_time, run.seconds.mean(axis=0) * 1e3, average, label, index, count)
     for axes in rest:
         _draw_bounds(axes, result)
     for axes in figure.axes:
-        _tidy(axes)
+        tidy(axes)
     by_round.set(xlabel="round", ylabel="cumulative regret (nats)", xlim=(0, result.rounds))
     by_round.legend(loc="best", frameon=False, handlelength=3.6)
     by_time.set(
@@ -201,7 +109,7 @@ def _draw_bounds(axes: Axes, result: CompareResult) -> None:
     """Draw regret and bounds on logarithmic axes: the bounds are larger by orders of magnitude."""
     rounds = np.arange(1, result.rounds + 1)
     for index, run in enumerate(result.methods):
-        colour, _, marker = _STYLES[index % len(_STYLES)]
+        colour, _, marker = STYLES[index % len(STYLES)]
         mean = run.regret.mean(axis=0)
         # Regret may be negative; there the curve has a gap.
         axes.plot(rounds, np.where(mean > 0, mean, np.nan), color=colour, linewidth=1.8)
@@ -254,10 +162,10 @@ def network_figure(result: NetworkComparison) -> Figure:
             if what == "losses":
                 curves = relative_suboptimality(curves, curves[:, :1], result.lowest_loss)
             # The axis is logarithmic: no time has gone by at the start.
-            _draw(axes, run.times[1:], curves[:, 1:], run.label, index, len(result.runs))
+            draw(axes, run.times[1:], curves[:, 1:], run.label, index, len(result.runs))
         yscale = "log" if what == "losses" else "linear"
         axes.set(xlabel="update time (s)", ylabel=label, xscale="log", yscale=yscale)
-        _tidy(axes)
+        tidy(axes)
     figure.axes[0].legend(loc="best", frameon=False, handlelength=3.6)
     return figure
 
@@ -309,7 +217,7 @@ def reproduction_figure(result: Reproduction) -> Figure:
 
 def _draw_panel(axes: Axes, panel: str, curves: tuple[Curve, ...]) -> None:
     """Draw one panel."""
-    _tidy(axes)
+    tidy(axes)
     axes.set_ylabel(_LABELS[panel])
     if panel == "cost":
         _draw_bars(axes, curves)
@@ -320,7 +228,7 @@ def _draw_panel(axes: Axes, panel: str, curves: tuple[Curve, ...]) -> None:
         if panel != "regret":
             x = np.median(curve.seconds, axis=0)  # one trial may have been held up
         some = x > 0  # the axis may be logarithmic
-        _draw(
+        draw(
             axes, x[some], curve.values[:, some], curve.label, index, len(curves),
             curve.upper[:, some], positive,
         )  # fmt: skip
@@ -338,7 +246,7 @@ def _draw_bars(axes: Axes, curves: tuple[Curve, ...]) -> None:
         mean, error = float(curve.final.mean()), standard_error(curve.final)
         error = 0.0 if np.isnan(error) else error
         axes.bar(
-            index, mean, yerr=error or None, color=_STYLES[index % len(_STYLES)][0], width=0.65,
+            index, mean, yerr=error or None, color=STYLES[index % len(STYLES)][0], width=0.65,
             ecolor="0.3", capsize=3,
         )  # fmt: skip
         axes.annotate(

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray
-from fastfw._show import data_frame, draw_losses, html_table, short
+from fastfw._plots import draw_losses
+from fastfw._show import data_frame, html_table, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
