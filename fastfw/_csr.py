@@ -59,8 +59,8 @@ def csr_features(
         q = int(np.argmin(finite))
         i, j = int(np.searchsorted(indptr, q, side="right")) - 1, int(indices[q])
         raise not_finite(name, i, j, X.data[q], dtype)
-    arrays = [data, *(np.require(a, width, ["C", "A"]) for a in (indices[:nnz], indptr))]
-    return _assembled(arrays, X.shape)
+    indices, indptr = (np.require(a, width, ["C", "A"]) for a in (indices[:nnz], indptr))
+    return assembled(data, indices, indptr, X.shape)
 
 
 def check_matrix(X: Any, name: str, n_features: int | None = None) -> None:
@@ -97,15 +97,15 @@ def csr_parts(X: CSR) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[A
 def taken(X: CSR, rows: npt.NDArray[np.intp]) -> CSR:
     """Return the given rows of a canonical matrix, canonical too."""
     part = X[rows]
-    return _assembled([part.data, part.indices, part.indptr], part.shape)
+    return assembled(part.data, part.indices, part.indptr, part.shape)
 
 
-def _assembled(arrays: list[npt.NDArray[Any]], shape: tuple[int, int]) -> CSR:
+def assembled(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> CSR:
     """Put together a canonical matrix of read-only views."""
     from scipy import sparse
 
-    X = sparse.csr_array(shape, dtype=arrays[0].dtype)
-    views = [part.view() for part in arrays]
+    X = sparse.csr_array(shape, dtype=data.dtype)
+    views = [part.view() for part in (data, indices, indptr)]
     for view in views:
         view.flags.writeable = False
     # not through the constructor, which may choose another width of the indices

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
@@ -24,8 +23,8 @@ from fastfw._checks import (
     refuse_masks,
     shown,
 )
-from fastfw._csr import is_sparse
-from fastfw._fitting import Look, Plan
+from fastfw._csr import assembled, csr_parts, is_sparse
+from fastfw._fitting import Look, Plan, latest, latest_products
 from fastfw.experiments import methods
 from fastfw.learners._base import OnlineLearner
 from fastfw.schedules import as_schedule
@@ -45,14 +44,71 @@ class Online(NamedTuple):
     """What `partial_fit` goes on from."""
 
     learner: OnlineLearner
-    scale: FloatArray
-    """Unit of each column; 0 where it had no entry yet."""
+    scale: FloatArray | None
+    """Unit of each column; 0 where it had no entry yet. None: columns are not scaled."""
     looks: list[Look]
     """Where sums of decisions are known that a mean of the latest ones can begin from."""
     unit: float
     """Mean weight of the rows of the first call, or of `fit`."""
-    made_of: dict[str, Any]
-    """The parameters that the learner was made of."""
+    parameters: dict[str, Any]
+    """All parameters when they were checked last, and what they say of fitting."""
+    plan: Plan
+
+
+class Weights:
+    """A model's weights: those of a fit, or of a learner as it is, made when they are asked for."""
+
+    def __init__(
+        self, online: Online, beta: float | None, since: Look | None, x: FloatArray | None = None
+    ) -> None:
+        self._online, self._beta, self._since, self._x = online, beta, since, x
+        self._parts: tuple[Any, FloatArray] | None = None
+        self._shown = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is made again when it is asked for, unless it may have been changed."""
+        return {**vars(self), "_parts": self._parts if self._shown else None}
+
+    @property
+    def parts(self) -> tuple[Any, FloatArray]:
+        """Weights of columns as they are given, and intercepts: what users see and may change."""
+        self._shown = True
+        return self._made()
+
+    @parts.setter
+    def parts(self, parts: tuple[Any, FloatArray]) -> None:
+        self._parts, self._shown = parts, True
+
+    def _made(self) -> tuple[Any, FloatArray]:
+        if self._parts is None:
+            learner, scale = self._online[:2]
+            x = self._x
+            if x is None:
+                x = learner.play()
+                if self._since is not None:
+                    x = latest(learner, self._since, newest=True)
+            W = _one_of_two(x.T).T
+            d = W.shape[1] - (self._beta is not None)
+            coef = W[:, :d] / divisors(scale) if scale is not None else W[:, :d].copy()
+            bias = np.zeros(len(W)) if self._beta is None else W[:, d] * self._beta
+            self._parts = coef, bias.astype(W.dtype)
+        return self._parts
+
+    def scores(self, X: Any) -> FloatArray:
+        """Return X Wᵀ + b, for sparse features without writing out weights that nobody has seen."""
+        if not self._shown and self._x is None and is_sparse(X):
+            learner, scale = self._online[:2]
+            by = None if scale is None else divisors(scale[X.indices])
+            Z = latest_products(learner, self._since, scale_columns(X, by, self._beta))
+            if Z is not None:
+                return _one_of_two(Z)
+        coef, bias = self._made()
+        return np.asarray(X @ coef.T + bias)
+
+
+def _one_of_two(columns: FloatArray) -> FloatArray:
+    """Return a column a class; of two the difference, of the second and the first."""
+    return columns[:, 1:] - columns[:, :1] if columns.shape[1] == 2 else columns
 
 
 def check_parameters(given: Mapping[str, Any]) -> Plan:
@@ -201,26 +257,27 @@ def _as_listed(label: Any, classes: npt.NDArray[Any]) -> Any:
 # --- columns --------------------------------------------------------------------------------------
 
 
-def column_scale(X: Any, scaling: str | None) -> FloatArray:
-    """Return the largest magnitude of each column, 0 where it has no entry; ones for None."""
-    if scaling is None:
-        return np.ones(X.shape[1], X.dtype)
-    if is_sparse(X):
-        high, low = (np.asarray(a.toarray()).ravel() for a in (X.max(axis=0), X.min(axis=0)))
-    else:
-        high, low = X.max(axis=0), X.min(axis=0)
-    scale = np.maximum(high, -low)
-    scale[scale < np.finfo(X.dtype).tiny] = 0.0  # its reciprocal overflows
-    return np.asarray(scale, X.dtype)
+def seen(X: Any, scale: FloatArray) -> tuple[Any, FloatArray, Any]:
+    """Return columns that X has entries in, their scale from now on, and whose each entry is.
 
-
-def grow_scale(scale: FloatArray, largest: FloatArray) -> FloatArray:
-    """Return the scale after more rows: their largest magnitudes, but at most twice what it was.
-
-    A column without an entry so far takes what comes.
+    The scale grows to the largest magnitude that was seen, but at most to twice what it was; a
+    column without an entry so far, whose scale is 0, takes what comes.
     """
+    columns: Any = slice(None)
+    entries: Any = slice(None)
+    if not is_sparse(X):
+        largest = np.maximum(X.max(axis=0), -X.min(axis=0))
+    else:
+        entries = X.indices
+        if X.nnz < scale.size:
+            columns, entries = np.unique(X.indices, return_inverse=True)
+        largest = np.zeros(scale[columns].size, X.dtype)
+        np.maximum.at(largest, entries, np.abs(X.data))
+    largest[largest < np.finfo(X.dtype).tiny] = 0.0  # its reciprocal overflows
+    before = scale[columns]
     with np.errstate(over="ignore"):
-        return np.where(scale == 0.0, largest, np.clip(largest, scale, 2.0 * scale))
+        grown = np.where(before == 0.0, largest, np.clip(largest, before, 2.0 * before))
+    return columns, grown, entries
 
 
 def divisors(scale: FloatArray) -> FloatArray:
@@ -228,10 +285,13 @@ def divisors(scale: FloatArray) -> FloatArray:
     return np.where(scale == 0.0, scale.dtype.type(1.0), scale)
 
 
-def scale_columns(X: Any, scale: FloatArray, intercept: float | None, *, clip: bool = False) -> Any:
-    """Return X divided by the scale of its columns (no zeros), with a column for the intercept.
+def scale_columns(
+    X: Any, by: FloatArray | None, intercept: float | None, *, clip: bool = False
+) -> Any:
+    """Return X divided by numbers that are not 0, with a column for the intercept.
 
-    With `clip` what then lies beyond [-1, 1] is put on its border.
+    They are one for each column, or for each entry of a sparse matrix. With `clip` what then lies
+    beyond [-1, 1] is put on its border.
     """
     n, d = X.shape
     with np.errstate(over="ignore"):
@@ -239,17 +299,26 @@ def scale_columns(X: Any, scale: FloatArray, intercept: float | None, *, clip: b
     if intercept is not None and (beta == 0.0 or not np.isfinite(beta)):
         raise ValueError(f"intercept_scaling is {intercept}, which {X.dtype} cannot hold")
     if is_sparse(X):
-        data = X.data / scale[X.indices]
+        indptr, indices, data = csr_parts(X)
+        if by is not None:
+            data = data / by
         if clip:
-            np.clip(data, -1.0, 1.0, out=data)
-        A: Any = sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
-        if intercept is not None:
-            A = sparse.hstack([A, sparse.csr_array(np.full((n, 1), beta))], format="csr")
-        return A
-    if intercept is None and (scale == 1.0).all():
-        return np.clip(X, -1.0, 1.0) if clip else X
+            data = np.clip(data, -1.0, 1.0)
+        if intercept is None:
+            return assembled(data, indices, indptr, X.shape)
+        indptr = indptr + np.arange(n + 1, dtype=indptr.dtype)
+        given = np.ones(data.size + n, np.bool_)
+        given[indptr[1:] - 1] = False  # a row ends with its intercept
+        longer, wider = np.full(given.size, beta), np.full(given.size, d, indices.dtype)
+        longer[given], wider[given] = data, indices
+        return assembled(longer, wider, indptr, (n, d + 1))
+    if intercept is None and by is None:
+        return X
     A = np.empty((n, d + (intercept is not None)), X.dtype)
-    np.divide(X, scale, out=A[:, :d])
+    if by is None:
+        A[:, :d] = X
+    else:
+        np.divide(X, by, out=A[:, :d])
     if clip:
         np.clip(A[:, :d], -1.0, 1.0, out=A[:, :d])
     A[:, d:] = beta

@@ -8,13 +8,14 @@ chosen by held-out loss.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, sealed
 from fastfw.learners._base import OnlineLearner
+from fastfw.learners.compiled import LinearEngine
 from fastfw.streams import Batch, Dataset, IndexedStream
 
 #: Radii that are tried in this order until held-out rows say that it is enough.
@@ -68,6 +69,24 @@ class Look(NamedTuple):
 
     t: int
     total: FloatArray
+    columns: Any = slice(None)
+    """Which of its columns are kept; the others are zero."""
+
+    def products(self, A: Any) -> Any:
+        """Return A totalᵀ for sparse features A."""
+        if self.total.shape[1] == 0:
+            return 0.0
+        if isinstance(self.columns, slice):
+            return A @ self.total.T
+        place = np.searchsorted(self.columns, A.indices)
+        place[place == self.columns.size] = 0
+        here = A.indices == self.columns[place]
+        part = type(A)((A.data * here, place, A.indptr), shape=(A.shape[0], self.columns.size))
+        return part @ self.total.T
+
+
+#: Where learners begin.
+START = Look(1, np.zeros((1, 0)), np.zeros(0, np.intp))
 
 
 class Fit(NamedTuple):
@@ -121,7 +140,7 @@ def fit(learner: OnlineLearner, sample: Sample, plan: Plan, rng: np.random.Gener
     since the look before (the last but one where that was a moment ago), or the latest decision.
     It is the last one if its Frank-Wolfe gap is at most ``plan.tol``.
     """
-    looks = [Look(1, np.zeros(learner.set.shape))]
+    looks = [START]
     done, gap = 0, np.inf
     while gap > plan.tol and done < plan.epochs:
         epochs = min(max(1, done), plan.epochs - done)
@@ -130,8 +149,8 @@ def fit(learner: OnlineLearner, sample: Sample, plan: Plan, rng: np.random.Gener
         x = learner.play()
         if plan.average:
             recent = learner.t - looks[-1].t >= looks[-1].t // 2
-            x, now = latest(learner, looks[-1 if recent else 0])
-            looks = [looks[-1], now]
+            x = latest(learner, looks[-1 if recent else 0])
+            looks = [looks[-1], look(learner)]
         gap = _gap(learner, x, sample)
     return Fit(x, gap, done, looks)
 
@@ -146,17 +165,42 @@ def _gap(learner: OnlineLearner, x: FloatArray, sample: Sample) -> float:
     return max(0.0, float(np.vdot(total, x) - least) / sample.weight)
 
 
-def latest(learner: OnlineLearner, since: Look, *, newest: bool = False) -> tuple[FloatArray, Look]:
-    """Return the mean of the decisions played since a look, with the newest if asked, and a look.
+def look(learner: OnlineLearner) -> Look:
+    """Look at a learner that has played; of sparse features only what they touched is copied."""
+    engine = learner._engine
+    if isinstance(engine, LinearEngine) and engine.sparse:
+        columns = engine.support()
+        return Look(learner.t, engine.total_of(columns).T, columns)
+    return Look(learner.t, engine.total())
+
+
+def latest(learner: OnlineLearner, since: Look, *, newest: bool = False) -> FloatArray:
+    """Return the mean of the decisions played since a look, with the newest if asked.
 
     The newest decision, which `learner.play` returns, has not been played yet.
     """
     x = learner.play()
-    now = Look(learner.t, learner.average * np.float64(learner.t - 1))
-    total, count = now.total - since.total, now.t - since.t
+    total, count = learner._engine.total(), learner.t - since.t
+    total[:, since.columns] -= since.total
     if newest:
         total, count = total + x, count + 1
-    return (total / count).astype(x.dtype), now
+    mean: FloatArray = (total / count).astype(x.dtype)
+    return mean
+
+
+def latest_products(learner: OnlineLearner, since: Look | None, A: Any) -> FloatArray | None:
+    """Return A times the newest mean of `latest`, or the newest decision where there is no look.
+
+    A is sparse, and weights are not written out. None where they have to be.
+    """
+    engine = learner._engine
+    if not isinstance(engine, LinearEngine) or not engine.sparse:
+        return None
+    x, total = engine.products(A)
+    if since is None:
+        return x
+    products: FloatArray = (total - since.products(A) + x) / (learner.t - since.t + 1)
+    return products.astype(x.dtype)
 
 
 def choose_radius(

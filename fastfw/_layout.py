@@ -31,7 +31,8 @@ def padded(x: npt.ArrayLike, dtype: npt.DTypeLike) -> FloatArray:
     array = np.asarray(x)
     *leading, d = array.shape
     copy = np.zeros((*leading, _row_length(d, np.dtype(dtype).itemsize)), dtype)
-    copy[..., :d] = array
+    if array.any():  # zeros that nobody has written to take no memory
+        copy[..., :d] = array
     return copy
 
 

@@ -9,6 +9,7 @@ import copy
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -17,11 +18,11 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, float_dtype, refuse_masks
 from fastfw._csr import csr_features, is_sparse
-from fastfw._fitting import Look, Sample, choose_radius, fit, latest
+from fastfw._fitting import START, Plan, Sample, choose_radius, fit, look
 from fastfw.problems import SoftmaxRegression
 from fastfw.schedules import power_schedule
 from fastfw.sets import RowL1Ball
-from fastfw.streams import Dataset, IndexedStream
+from fastfw.streams import Batch, Dataset
 
 try:
     from scipy import sparse
@@ -147,8 +148,6 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     True
     """
 
-    coef_: Any
-
     def __init__(
         self,
         method: str = "orgfw",
@@ -246,7 +245,7 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             )
 
     def _fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None) -> None:
-        plan = _estimator.check_parameters(self.get_params(deep=False))
+        parameters, plan = self._checked(None)
         X, y = self._validated(X, y, reset=True)
         classes, labels = np.unique(y, return_inverse=True)
         weights = _estimator.row_weights(sample_weight, self.class_weight, X, labels, classes)
@@ -260,8 +259,8 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
                 f"y has one class only, {_estimator.as_list(classes)[labels[0]]!r}, where weights "
                 "are not 0; at least two classes are needed"
             )
-        scale = _estimator.column_scale(X, self.scaling)
-        data = Dataset._weighted(self._scaled(X, scale), labels, weights)
+        scale, by, _ = self._scale(X)
+        data = Dataset._weighted(_estimator.scale_columns(X, by, self._beta), labels, weights)
         rng = _estimator.generator(self.random_state)
 
         def learner(radius: float) -> Any:
@@ -276,8 +275,8 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         self.classes_ = classes
         self.radius_, self.radius_path_ = float(radius), tried
         self.gap_, self.n_iter_ = found.gap, found.epochs
-        self._online = _estimator.Online(trained, scale, found.looks, unit, self._made_of())
-        self._show(found.x, scale)
+        self._online = _estimator.Online(trained, scale, found.looks, unit, parameters, plan)
+        self._weights = _estimator.Weights(self._online, self._beta, None, found.x)
 
     def partial_fit(
         self,
@@ -319,22 +318,27 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         few calls. The bound, and the guarantees of the learners, hold for scaled columns.
 
         A call with few rows counts for less than one with many: every row counts the same.
+
+        With sparse rows a call costs their nonzeros times the classes, however many features there
+        are: `coef_` is made when it is asked for, and predictions on sparse rows do without. A call
+        that Ctrl-C ends may have played some of its rounds.
         """
         with self._unless_refused():
             self._partial_fit(X, y, classes, sample_weight)
         return self
 
     def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
-        plan = _estimator.check_parameters(self.get_params(deep=False))
+        first = not hasattr(self, "_online")
+        online = None if first else self._online
+        parameters, plan = self._checked(online)
         if isinstance(self.class_weight, str):
             raise ValueError(
                 "class_weight 'balanced' needs all labels at once, which partial_fit does not have;"
                 " give a dictionary, such as that of sklearn.utils.compute_class_weight"
             )
-        first = not hasattr(self, "_online")
-        if not first:
-            for name, value in self._online.made_of.items():
-                now = getattr(self, name)
+        if online is not None and parameters is not online.parameters:
+            for name in _estimator.MADE_OF:
+                value, now = online.parameters[name], parameters[name]
                 if now is not value and now != value:
                     raise ValueError(
                         f"{name} was {value!r} when the model was begun and is {now!r} now, which "
@@ -364,47 +368,79 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             width = X.shape[1] + bool(self.fit_intercept)
             learner = self._learner(len(known), width, radius, X.dtype)
             unit = 1.0 if weights is None else float(weights.mean())
-            looks = [Look(1, np.zeros(learner.set.shape))]
-            scale = _estimator.column_scale(X, self.scaling)
+            looks, scale = [START], None
         else:
-            learner, scale, looks, unit, _ = self._online
-            learner, radius = copy.copy(learner), self.radius_
-            if self.scaling is not None:
-                scale = _estimator.grow_scale(scale, _estimator.column_scale(X, self.scaling))
+            (learner, scale, looks, unit), radius = self._online[:4], self.radius_
+        scale, by, grow = self._scale(X, scale)
         n = X.shape[0]
-        weights = (np.ones(n) if weights is None else weights) / unit
-        total = min(float(weights.sum()), max(4.0 * n, float(plan.batch_size)))
-        weights *= total / weights.sum()
-        data = Dataset._weighted(
-            self._scaled(X, scale, clip=self.scaling is not None),
-            labels,
-            None if (weights == 1.0).all() else weights,
-        )
+        total = float(n)
+        if weights is not None or unit != 1.0:
+            weights = (np.ones(n) if weights is None else weights) / unit
+            total = min(float(weights.sum()), max(4.0 * n, float(plan.batch_size)))
+            weights *= total / weights.sum()
+            weights = None if (weights == 1.0).all() else weights
+        X = _estimator.scale_columns(X, by, self._beta, clip=self.scaling is not None)
+        make = Dataset._ready if is_sparse(X) else Dataset._weighted
+        data = make(X, labels, weights)
         rounds = min(n, max(1, round(total / plan.batch_size)))
-        for part in np.array_split(np.arange(n), rounds):
-            learner.run(IndexedStream(data, part[np.newaxis]))
-        x = learner.play()
-        if plan.average:
-            # the newest decision counts too, so that the first batch already does
-            x, now = latest(learner, looks[0], newest=True)
-            if now.t - 1 >= 2 * (looks[-1].t - 1):
-                looks = [looks[-1], now]
+        if rounds > 1 and self._may_fail_between(radius):
+            learner = copy.copy(learner)
+        for rows in [None] if rounds == 1 else np.array_split(np.arange(n), rounds):
+            learner.observe(data if rows is None else Batch._trusted(data, rows))
+        # the newest decision counts too, so that the first batch already does
+        since = looks[0] if plan.average else None
+        if plan.average and learner.t - 1 >= 2 * (looks[-1].t - 1):
+            looks = [looks[-1], look(learner)]
+        grow()
         self.classes_, self.radius_ = known, radius
         self.gap_ = np.nan
         self.n_iter_ = 1 if first else self.n_iter_ + 1
         if first:
             self.radius_path_ = []
-        self._online = _estimator.Online(learner, scale, looks, unit, self._made_of())
-        self._show(x, scale)
+        self._online = _estimator.Online(learner, scale, looks, unit, parameters, plan)
+        self._weights = _estimator.Weights(self._online, self._beta, since)
+
+    def _may_fail_between(self, radius: float) -> bool:
+        """Whether a round of a call may fail once others have been played.
+
+        Scaled features are at most 1: scores are then at most the radius, if the intercept's column
+        is.
+        """
+        largest = radius * max(1.0, float(self.intercept_scaling))
+        own = callable(self.step) or callable(self.momentum)
+        return own or self.scaling is None or largest > 1e15
 
     # ------------------------------------------------------------------ using the model
+
+    @property
+    def coef_(self) -> Any:
+        """Weights of the features, made when they are asked for."""
+        return self._parts("coef_")[0]
+
+    @coef_.setter
+    def coef_(self, coef: Any) -> None:
+        self._weights.parts = coef, self.intercept_
+
+    @property
+    def intercept_(self) -> FloatArray:
+        """Intercepts, made when they are asked for."""
+        return self._parts("intercept_")[1]
+
+    @intercept_.setter
+    def intercept_(self, intercept: FloatArray) -> None:
+        self._weights.parts = self.coef_, intercept
+
+    def _parts(self, name: str) -> tuple[Any, FloatArray]:
+        if "_weights" not in vars(self):
+            raise AttributeError(f"{name} is there after fit or partial_fit")
+        return self._weights.parts
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the scores X Wᵀ + b, shape (n, C); for two classes (n,), those of the second."""
         check_is_fitted(self)
         X = _validate(self, X, reset=False, dtype=_DTYPES)
         with np.errstate(over="ignore", invalid="ignore"):
-            scores: FloatArray = np.asarray(X @ self.coef_.T + self.intercept_)
+            scores = self._weights.scores(X)
         if not np.isfinite(scores).all():
             row = int(np.flatnonzero(~np.isfinite(scores).all(axis=1))[0])
             raise ValueError(f"X[{row}] is so large that its scores overflow; rescale the features")
@@ -469,18 +505,44 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             self.__dict__.update(before)
             raise
 
-    def _made_of(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _estimator.MADE_OF}
+    def _checked(self, online: _estimator.Online | None) -> tuple[dict[str, Any], Plan]:
+        """Return the parameters and what they say of fitting; checked unless they are as before."""
+        if online is not None and not isinstance(self.class_weight, Mapping):  # it may change
+            kept = online.parameters
+            if all(getattr(self, name) is value for name, value in kept.items()):
+                return kept, online.plan
+        parameters = self.get_params(deep=False)
+        return parameters, _estimator.check_parameters(parameters)
 
     def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, npt.NDArray[Any]]:
-        dtype = _DTYPES if self.dtype is None else float_dtype(self.dtype)
+        dtype = _DTYPES if self.dtype is None else [float_dtype(self.dtype)]
         X, y = _validate(self, X, y, reset=reset, dtype=dtype)
-        check_classification_targets(y)
+        if reset or y.dtype.kind not in "biuUS":  # later labels have to be among the classes
+            check_classification_targets(y)
         return X, y
 
-    def _scaled(self, X: Any, scale: FloatArray, *, clip: bool = False) -> Any:
-        intercept = float(self.intercept_scaling) if self.fit_intercept else None
-        return _estimator.scale_columns(X, _estimator.divisors(scale), intercept, clip=clip)
+    @property
+    def _beta(self) -> float | None:
+        """What the intercept's column holds; None without one."""
+        return float(self.intercept_scaling) if self.fit_intercept else None
+
+    def _scale(self, X: Any, scale: FloatArray | None = None) -> tuple[Any, Any, Any]:
+        """Return the columns' scale so far, what X is divided by, and a call that lets it grow.
+
+        A scale that has just been made is as large as it becomes already.
+        """
+        if self.scaling is None:
+            return None, None, lambda: None
+        first = scale is None
+        scale = np.zeros(X.shape[1], X.dtype) if scale is None else scale
+        columns, grown, entries = _estimator.seen(X, scale)
+        if first:
+            scale[columns] = grown
+        return (
+            scale,
+            _estimator.divisors(grown)[entries],
+            partial(scale.__setitem__, columns, grown),
+        )
 
     def _learner(self, n_classes: int, width: int, radius: float, dtype: Any) -> Any:
         method = _estimator.METHODS[self.method]
@@ -493,25 +555,26 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         kind = getattr(import_module("fastfw"), method.learner)
         return kind(problem, RowL1Ball((n_classes, width), radius), dtype=dtype, **options)
 
-    def _show(self, x: FloatArray, scale: FloatArray) -> None:
-        """Set the model's attributes from weights of scaled columns."""
-        W = x[1:] - x[:1] if len(x) == 2 else x
-        self.coef_ = W[:, : len(scale)] / _estimator.divisors(scale)
-        if self.fit_intercept:
-            self.intercept_ = W[:, -1] * W.dtype.type(self.intercept_scaling)
-        else:
-            self.intercept_ = np.zeros(len(W), W.dtype)
-
 
 _DTYPES = [np.float64, np.float32]
 
 
 def _validate(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-    """Check data as the learners do, then as scikit-learn, which compares names and widths."""
+    """Check data as the learners do, then as scikit-learn, which compares names and widths.
+
+    Sparse rows for a model that knows their width are ready after the former, which for one row
+    takes a fraction of the time.
+    """
     for name, given in (("X", X), ("y", y)):
         refuse_masks(given, name)
     if is_sparse(X):
         X = csr_features(X)
+        known = not options["reset"] and not hasattr(estimator, "feature_names_in_")
+        if known and X.shape[1] == estimator.n_features_in_ and X.dtype in options["dtype"]:
+            if isinstance(y, str):
+                return X
+            if isinstance(y, np.ndarray) and y.shape == X.shape[:1] and y.dtype.kind in "biuUS":
+                return X, y
     options["accept_sparse"] = "csr"
     try:
         from sklearn.utils.validation import validate_data

@@ -129,6 +129,16 @@ class Dataset:
         data._weights = None if weights is None else sealed(weights.copy())
         return data
 
+    @classmethod
+    def _ready(cls, X: Any, y: IndexArray, weights: npt.NDArray[np.float64] | None) -> Dataset:
+        """Skip the checks for sparse rows in canonical form and labels that are known to fit."""
+        data = object.__new__(cls)
+        data._X, data._codes, data._other = X, None, None
+        data.shape, data._dtype = X.shape, X.dtype
+        data.y, data.n_classes = sealed(y), int(y.max()) + 1
+        data._weights = None if weights is None else sealed(weights)
+        return data
+
     @property
     def X(self) -> FloatArray:
         """The features; decoded on first use where they are bytes."""

@@ -755,6 +755,33 @@ def test_weights_in_partial_fit_are_exact(unit, kind, iris):
     np.testing.assert_allclose(one.coef_, other.coef_, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("dtype", "rtol"), [("f8", 1e-12), ("f4", 1e-5)])
+@pytest.mark.parametrize("options", [{}, {"average": False}, {"scaling": None}, {"method": "ofw"}])
+def test_weights_are_made_when_they_are_asked_for(options, dtype, rtol, n_classes, monkeypatch):
+    """Rounds do without, and so do predictions on sparse rows: of methods with rounds for them."""
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((48, 40), density=0.2, format="csr", rng=rng).astype(dtype)
+    y = np.arange(48) % n_classes
+    model = few_rounds(batch_size=2, **options)
+    with monkeypatch.context() as patched:
+        if "method" not in options:
+            for name in ("play", "average"):
+                patched.delattr(fw.learners._base.OnlineLearner, name)
+        for low, high in [(0, 1), (1, 2), (2, 12), (12, 48)]:
+            model.partial_fit(X[low:high], y[low:high], classes=np.unique(y))
+            scores = model.decision_function(X)
+    exact = pickle.loads(pickle.dumps(model))
+    found = X @ exact.coef_.T + exact.intercept_
+    np.testing.assert_allclose(scores.reshape(found.shape), found, rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(model.decision_function(X.toarray()), scores, rtol=rtol, atol=rtol)
+    exact.coef_[...] = 0.0  # what is changed counts, here and in copies
+    for changed in (exact, pickle.loads(pickle.dumps(exact))):
+        assert np.unique(changed.decision_function(X), axis=0).shape[0] == 1
+    exact.partial_fit(X, y)
+    assert exact.coef_.any()
+
+
 def test_partial_fit_does_not_balance(iris):
     with pytest.raises(ValueError, match="'balanced' needs all labels"):
         few_rounds(class_weight="balanced").partial_fit(*iris, classes=np.unique(iris[1]))

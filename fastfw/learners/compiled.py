@@ -112,7 +112,7 @@ class LinearEngine:
         self.u = padded(flat[:size].reshape(first), start.dtype)
         self._width = self.u.shape[1]
         self.low = remainder_of(self.u)
-        self.other = np.zeros_like(self.u if plan.recalls else self.u[:0])
+        self.other = np.zeros((len(self.u) if plan.recalls else 0, self._width), start.dtype)
         self.estimates = np.zeros((2, *self.u.shape), start.dtype)
         self.start = self.u.copy() if plan.pulls else self.u[:0].copy()
         self.sum = np.zeros(self.u.shape)
@@ -253,7 +253,10 @@ class LinearEngine:
 
     def _stored(self, a: FloatArray) -> FloatArray:
         """Return (rows, d) as kernels take it, a copy."""
-        return np.array(a.T, order="C") if self.sparse else self._wide(a)
+        if not self.sparse:
+            return self._wide(a)
+        # zeros that nobody has written to take no memory
+        return np.array(a.T, order="C") if a.any() else np.zeros(a.T.shape, a.dtype)
 
     def _wide(self, a: FloatArray) -> FloatArray:
         """Return (rows, d) with the rows of u, which may be longer than d."""
@@ -265,17 +268,43 @@ class LinearEngine:
 
     def decision(self) -> FloatArray:
         """Return x_t, a new array."""
-        W = scaled(self.u, self.low, self.scalars[0], self.u.dtype)
-        return self._point(W, self.tails[0].astype(W.dtype))
+        rows = self.support()
+        u, low = self.u[rows], self.low[rows] if self.low.size else self.low
+        W = scaled(u, low, self.scalars[0], u.dtype)
+        return self._point(W, rows, self.tails[0].astype(W.dtype))
 
     def total(self) -> FloatArray:
         """Return the sum of the decisions played, a new array of float64."""
-        W = scaled(self.u, self.low, self.scalars[1], np.float64) + self.sum
-        return self._point(W, self.tails[4])
+        rows = self.support()
+        return self._point(self.total_of(rows), rows, self.tails[4])
 
-    def _point(self, W: FloatArray, tail: FloatArray) -> FloatArray:
-        """Return a point of the problem's shape."""
-        W = self._by_rows(W)
+    def total_of(self, rows: Any) -> FloatArray:
+        """Return some rows, as they are stored, of the sum of the decisions played."""
+        low = self.low[rows] if self.low.size else self.low
+        total: FloatArray = scaled(self.u[rows], low, self.scalars[1], np.float64) + self.sum[rows]
+        return total
+
+    def products(self, A: Any) -> tuple[FloatArray, FloatArray]:
+        """Return the products of sparse features and the decision, and the sum of those played."""
+        u = A @ self.u
+        if self.low.size:
+            u = u.astype(np.float64) + A @ self.low
+        s, weight = self.scalars[:2]
+        return (s * u).astype(self.u.dtype), weight * u + A @ self.sum
+
+    def support(self) -> Any:
+        """Which rows as they are stored may be other than zero, increasing; all unless sparse."""
+        support = self._room[2]
+        return np.sort(support[1 : 1 + support[0]]) if self.sparse else slice(None)
+
+    def _point(self, W: FloatArray, rows: Any, tail: FloatArray) -> FloatArray:
+        """Return a point of the problem's shape from rows as they are stored."""
+        if self.sparse:
+            whole = np.zeros((len(self.index), self._d), W.dtype)
+            whole[:, rows] = W.T
+            W = whole
+        else:
+            W = self._by_rows(W)
         if not tail.size:
             return np.ascontiguousarray(W)
         return np.concatenate([W[: len(self.index)].reshape(-1), tail]).reshape(self._shape)
