@@ -35,10 +35,12 @@ _NAMES = {
     "learners.ofw": "OFW",
     "learners.orgfw": "ORGFW",
     "learners.osfw": "OSFW",
+    "learners.ospf": "OSPF",
     "learners._base": "OnlineLearner",
     "learners._results": "FitResult Round RunResult",
     "learners._offline": "OfflineLearner",
     "learners.regularized_ofw": "RegularizedOFW",
+    "learners.strongly_convex_ofw": "StronglyConvexOFW",
     "learners.svrf": "SVRF",
     "learners.spider_fw": "SpiderFW",
     "network": "OneHiddenLayer",
@@ -81,8 +83,10 @@ if TYPE_CHECKING:
     from fastfw.learners.ofw import OFW as OFW
     from fastfw.learners.orgfw import ORGFW as ORGFW
     from fastfw.learners.osfw import OSFW as OSFW
+    from fastfw.learners.ospf import OSPF as OSPF
     from fastfw.learners.regularized_ofw import RegularizedOFW as RegularizedOFW
     from fastfw.learners.spider_fw import SpiderFW as SpiderFW
+    from fastfw.learners.strongly_convex_ofw import StronglyConvexOFW as StronglyConvexOFW
     from fastfw.learners.svrf import SVRF as SVRF
     from fastfw.network import OneHiddenLayer as OneHiddenLayer
     from fastfw.problems import SoftmaxRegression as SoftmaxRegression

@@ -30,8 +30,8 @@ from fastfw.learners._base import OnlineLearner
 from fastfw.schedules import as_schedule
 from fastfw.sets._convex import radius_of
 
-#: Methods by name: those that make one step a batch.
-METHODS = {row.name.replace("-", "_"): row for row in methods.METHODS if not row.meta}
+#: Methods by name: those that make one step a batch, of a length that can be chosen.
+METHODS = {row.name.replace("-", "_"): row for row in methods.METHODS if row.step and not row.meta}
 #: Parameters that a learner is made of, and that it cannot change later.
 MADE_OF = (
     "method", "radius", "step", "momentum", "fit_intercept", "intercept_scaling", "scaling", "dtype"

@@ -130,9 +130,11 @@ def one_of(candidates: Sequence[str]) -> Callable[[str], str]:
 
 
 def method_names(among: Sequence[Method]) -> Callable[[str], tuple[str, ...]]:
-    """Make the type of options that name methods between commas; offline ones go last."""
+    """Make the type of options that name methods between commas, or all; offline ones go last."""
 
     def parse(text: str) -> tuple[str, ...]:
+        if text.casefold() == "all":
+            return tuple(method.name for method in (METHODS if among is TABLE else among))
         try:
             found = find_methods(text.split(","), among)
         except ValueError as error:
@@ -193,7 +195,7 @@ _OPTIONS: dict[str, dict[str, Any]] = dict(
         _option("--hidden", "M", whole(1), "hidden units (default: 10)"),
         _word("--init", ("zeros", "vertex", "random"), "where methods start (default: random)"),
         _option("--methods", "A,B,C", method_names(TABLE),
-                f"which methods, of: {','.join(_NAMES)} (default: {_STANDARD})"),
+                f"which methods, all or of: {','.join(_NAMES)} (default: {_STANDARD})"),
         _option("--method", "NAME", method_names(METHODS), f"one of {', '.join(_NAMES)} "
                 "(default: orgfw)"),
         _option("--rounds", "T", whole(1), f"rounds in a trial ({_FIT})"),

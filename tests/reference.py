@@ -376,6 +376,107 @@ def regularised_ofw(
     return _finish(xs, losses, ds, vs)
 
 
+def line_search(x: Array, v: Array, g: Array, curvature: float) -> float:
+    """Minimise <g, y - x> + curvature/2 ||y - x||^2 over y from x to v: the step, at most 1."""
+    bend = curvature * ((v - x) ** 2).sum()
+    gap = (g * (x - v)).sum()
+    return float(1.0 if gap >= bend else gap / bend)
+
+
+def line_search_ofw(
+    start: Array,
+    batches: Batches,
+    oracle: Callable[[Array], Array],
+    c: float,
+    rounds: int | None,
+    curved: bool,
+    reduction: str = "mean",
+) -> Run:
+    """OFW with line search (Wan and Zhang 2021, Algorithm 1) on the set of an oracle.
+
+    eta is c / (T + 2)^(2/3) where the set is strongly convex (``curved``), else c / T^(3/4).
+    """
+    x, total = start, np.zeros_like(start)
+    xs, losses, ds, vs = [x], [], [], []
+    for t, (A, y) in enumerate(batches, start=1):
+        T = t if rounds is None else rounds
+        eta = c / ((T + 2) ** (2 / 3) if curved else T**0.75)
+        value, g_t = loss_and_gradient(x, A, y, reduction)  # play x_t, receive f_t, its gradient
+        total = total + g_t
+        g = eta * total + 2.0 * (x - start)  # the gradient of F_t at x_t
+        v = oracle(g)  # v_t <- argmin <grad F_t(x_t), v>
+        x = x + line_search(x, v, g, 2.0) * (v - x)  # x_{t+1} <- x_t + sigma_t (v_t - x_t)
+        xs.append(x)
+        losses.append(value)
+        ds.append(g)
+        vs.append(v)
+    return _finish(xs, losses, ds, vs)
+
+
+def strongly_convex_ofw(
+    start: Array,
+    batches: Batches,
+    oracle: Callable[[Array], Array],
+    beta: float,
+    reduction: str = "mean",
+) -> Run:
+    """SC-OFW (Wan and Zhang 2021, Algorithm 2): every past decision is kept, to be plain."""
+    x, gradients = start, []
+    xs, losses, ds, vs = [x], [], [], []
+    for t, (A, y) in enumerate(batches, start=1):
+        value, g_t = loss_and_gradient(x, A, y, reduction)  # play x_t, receive f_t, its gradient
+        gradients.append(g_t)
+        # the gradient of F_t at x_t
+        g = sum(g_s + beta * (x - x_s) for g_s, x_s in zip(gradients, xs, strict=True))
+        v = oracle(g)  # v_t <- argmin <grad F_t(x_t), v>
+        x = x + line_search(x, v, g, beta * t) * (v - x)  # x_{t+1} <- x_t + sigma_t (v_t - x_t)
+        xs.append(x)
+        losses.append(value)
+        ds.append(g)
+        vs.append(v)
+    return _finish(xs, losses, ds, vs)
+
+
+def ospf(
+    start: Array,
+    batches: Batches,
+    oracle: Callable[[Array], Array],
+    noise: Callable[[int], Array],
+    c: float,
+    rounds: int | None,
+    block: int | None,
+    reduction: str = "mean",
+) -> Run:
+    """OSPF (Hazan and Minasyan 2020): blocks of k rounds, each played at a mean of k leaders.
+
+    ``noise(t)`` is the perturbation of round t. One vertex is asked for in each round, so that
+    those of a block know the gradients of the blocks before it. With ``rounds=None`` there are
+    epochs of 1, 2, 4, ... rounds, which forget all gradients; the decision stays.
+    """
+    x, n = start, len(batches)
+    xs, losses, ds, vs = [x], [], [], []
+    for first, T in epochs(n) if rounds is None else [(1, rounds)]:
+        k = math.ceil(round(T ** (1 / 3), 9)) if block is None else block
+        last = n if rounds is not None else min(n, 2 * first - 1)
+        total = np.zeros_like(start)
+        for begin in range(first, last + 1, k):
+            gradients, vertices = [], []
+            for t in range(begin, min(begin + k, last + 1)):
+                A, y = batches[t - 1]
+                value, g = loss_and_gradient(x, A, y, reduction)
+                d = c / math.sqrt(k * T) * total + noise(t)
+                gradients.append(g)
+                vertices.append(oracle(d))
+                full = len(vertices) == k or (rounds is None and t == 2 * first - 1)
+                after = sum(vertices) / len(vertices) if full else x
+                xs.append(after)
+                losses.append(value)
+                ds.append(d)
+                vs.append(vertices[-1])
+            x, total = after, total + sum(gradients)
+    return _finish(xs, losses, ds, vs)
+
+
 class ActiveSet:
     """Whole vertices with their weights; x_1 carries the weight that is left.
 

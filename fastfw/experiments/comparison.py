@@ -246,7 +246,7 @@ def _in_words(setup: Setup, method: Method, constants: Constants, learner: Any) 
     own, rows = constants.scale, setup.options["sub_batch_size"]
     scale = str(learner.base.scale) if method.meta else "theory" if own is None else str(own)
     return {
-        "step": schedule(constants.step),
+        "step": schedule(constants.step) if method.step else "",
         "momentum": schedule(constants.momentum) if method.momentum else "",
         "scale": scale if method.scale else "",
         "inner_steps": str(learner.inner_steps) if method.meta else "",

@@ -38,7 +38,7 @@ class Constants(NamedTuple):
 
     step: Pair | float | Callable[[int], float] | None = None
     momentum: Pair | Callable[[int], float] | None = None
-    scale: float | None = None  # the c of RegularizedOFW, and that of FTPL in meta methods
+    scale: float | None = None  # a method's own c, and that of FTPL in meta methods
     epoch_length: int | None = None  # of offline methods
     batch_size: int | None = None
 
@@ -65,12 +65,14 @@ class Method:
         The settings in which it runs unless other methods are asked for.
     aliases : tuple of str
         Other names that are understood.
-    momentum, rounds, scale, meta : bool
-        Whether the learner takes a `momentum` schedule; the number of rounds; a constant c of
-        its own or of `FTPL`; inner steps and sub-batches.
+    step, momentum, rounds, scale, meta : bool
+        Whether the learner takes a `step` schedule; a `momentum` schedule; the number of rounds; a
+        constant c of its own or of `FTPL`; inner steps and sub-batches.
     gradients : str
         How many gradients of every sample a round asks for: "1", "2", "t" (as many as rounds so
         far), or "epochs" for offline methods.
+    options : tuple of pairs
+        Further arguments of the learner, by name.
     """
 
     name: str
@@ -79,11 +81,13 @@ class Method:
     guarantees: tuple[str, ...] = ()
     default_in: tuple[str, ...] = ()
     aliases: tuple[str, ...] = field(default=(), repr=False)
+    step: bool = True
     momentum: bool = False
     rounds: bool = False
     scale: bool = False
     meta: bool = False
     gradients: str = "1"
+    options: tuple[tuple[str, Any], ...] = ()
 
     @property
     def offline(self) -> bool:
@@ -128,7 +132,7 @@ class Method:
         """
         import fastfw
 
-        options: dict[str, Any] = {"step": _schedule(constants.step)}
+        options: dict[str, Any] = {"step": _schedule(constants.step)} if self.step else {}
         if self.momentum:
             options["momentum"] = _schedule(constants.momentum)
         if self.offline:
@@ -136,6 +140,7 @@ class Method:
                 "epoch_length": constants.epoch_length, "batch_size": constants.batch_size
             }  # fmt: skip
         options = {name: value for name, value in options.items() if value is not None}
+        options |= self.options
         if self.rounds:
             options["rounds"] = rounds
         if self.meta:
@@ -200,6 +205,16 @@ TABLE = (
         "metafw", "MetaFrankWolfe", "MetaFrankWolfe", ("adversarial",),
         aliases=("meta-frank-wolfe",), momentum=True, rounds=True, scale=True, meta=True,
     ),
+    Method(
+        "ofw-ls", "OFW-LS", "RegularizedOFW", ("adversarial",), aliases=("line-search",),
+        step=False, rounds=True, scale=True, options=(("step", "line-search"),),
+    ),
+    # Losses of comparisons are not strongly convex: the number stands for a regulariser.
+    Method(
+        "sc-ofw", "SC-OFW", "StronglyConvexOFW", aliases=("strongly-convex-ofw",),
+        step=False, options=(("strong_convexity", 0.1),),
+    ),
+    Method("ospf", "OSPF", "OSPF", ("adversarial",), step=False, rounds=True, scale=True),
     Method("svrf", "SVRF", "SVRF", gradients="epochs"),
     Method("spiderfw", "SPIDER-FW", "SpiderFW", gradients="epochs"),
 )  # fmt: skip

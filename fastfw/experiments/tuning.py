@@ -190,6 +190,8 @@ def _grid(
     scales: Iterable[float] | None,
 ) -> list[Constants]:
     """Return the points, with only those constants that the method has."""
+    if not method.step:
+        raise ValueError(f"method: {method.label} finds its own steps; there is nothing to search")
     axes: dict[str, list[Any]] = {"step": _pairs(STEPS if steps is None else steps, "steps")}
     if method.momentum:
         axes["momentum"] = _pairs(MOMENTA if momenta is None else momenta, "momenta")

@@ -84,9 +84,9 @@ class OnlineLearner(Learner):
         Steps are taken from state["exact"], the point before it was rounded to the dtype.
         """
 
-    @abstractmethod
     def _make_fused(self, start: FloatArray) -> Engine:
-        """Return the compiled engine at its start."""
+        """Return the compiled engine at its start; of methods that `_can_fuse`."""
+        raise NotImplementedError
 
     def _play_rounds(self, engine: Any, rows: Rows, starts: IndexArray, losses: FloatArray) -> int:
         """Let the compiled engine play round t + i on rows[starts[i]:starts[i+1]]: how many it did.

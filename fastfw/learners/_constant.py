@@ -1,4 +1,4 @@
-"""The constant that theory gives to RegularizedOFW: D/(2 G)."""
+"""The constant that theory gives to RegularizedOFW, D/(2 G), and learners that wait for it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,50 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastfw._checks import FloatArray, positive_float
 from fastfw._csr import is_sparse
+from fastfw.learners._base import OnlineLearner
+from fastfw.learners._learner import count
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.sets._answers import diameter_of
 
-__all__ = ["constant_of_batch", "constant_of_rows"]
+__all__ = ["ScaledLearner", "constant_of_batch", "constant_of_rows"]
+
+
+class ScaledLearner(OnlineLearner):
+    """Base of methods with a horizon, and a constant that the first batch decides by default."""
+
+    _rounds: int | None
+    _scale: float | None
+
+    def _take(self, rounds: int | None, scale: float | None) -> None:
+        """Check what the constructor was given; before it goes on."""
+        self._rounds = None if rounds is None else count(rounds, "rounds")
+        self._scale = None if scale is None else positive_float(scale, "scale")
+
+    @property
+    def scale(self) -> float | None:
+        """The constant c; None while it waits for the first batch."""
+        if self._scale is None and self._engine is not None:
+            engine: Any = self._engine
+            return float(engine.constant if self._fused else engine.state["constant"])
+        return self._scale
+
+    def _constant(self, batch: Any, gradient: npt.NDArray[Any], unit: float = 1.0) -> float:
+        """Return c in a round of the "steps" engine: by theory D/(2 G), over a unit."""
+        return self.scale or constant_of_batch(self.problem, self.set, batch, gradient) / unit
+
+    def _first_state(self, start: FloatArray) -> dict[str, Any]:
+        return {**super()._first_state(start), "constant": np.array(0.0)}
+
+    def _read(self, engine: Any, stored: dict[str, Any]) -> dict[str, Any]:
+        state = super()._read(engine, stored)
+        if not state["constant"] > 0.0:
+            raise ValueError("its constant is out of range")
+        return state
+
+    def _options(self) -> dict[str, Any]:
+        return {**super()._options(), "rounds": self._rounds, "scale": self._scale}
 
 
 def constant_of_batch(problem: Any, set: Any, batch: Any, gradient: npt.NDArray[Any]) -> float:

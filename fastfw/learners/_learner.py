@@ -79,9 +79,9 @@ class Learner(ABC):
         self._engine: Any = None
         self._guard = Guard()
 
-    @abstractmethod
     def _can_fuse(self) -> bool:
         """Whether compiled code exists for this problem and set."""
+        return False
 
     def _begin(self, dtype: np.dtype[Any]) -> FloatArray:
         """Return x_1 in the dtype that is settled, if that can hold what the learner computes."""

@@ -16,7 +16,7 @@ from fastfw.sets import DenseVertex, Vertex
 from fastfw.sets._answers import answer, asked, vertex_for
 from fastfw.sets._vertex import code_of
 
-__all__ = ["decode", "encode", "evaluate", "loss_at", "slope", "toward", "vertex"]
+__all__ = ["decode", "encode", "evaluate", "line_search", "loss_at", "slope", "toward", "vertex"]
 
 
 def evaluate(problem: Any, x: npt.NDArray[Any], batch: Any) -> tuple[float, npt.NDArray[Any]]:
@@ -60,6 +60,15 @@ def vertex(
 def toward(x: npt.NDArray[Any], v: Vertex | npt.NDArray[Any], eta: float) -> npt.NDArray[Any]:
     """X + eta (v - x), a new array; away from v for eta below 0."""
     return v.step(x, eta) if isinstance(v, Vertex) else x + eta * (v - x)
+
+
+def line_search(
+    x: npt.NDArray[Any], v: Vertex | npt.NDArray[Any], gradient: npt.NDArray[Any], curvature: float
+) -> float:
+    """Best step in [0, 1] from x towards a vertex for ⟨gradient, ·⟩ + curvature/2 ‖· - x‖²."""
+    away = x - toward(x, v, 1.0)
+    gap, bend = float(np.vdot(gradient, away)), curvature * float(np.vdot(away, away))
+    return 1.0 if gap >= bend else max(gap, 0.0) / bend
 
 
 def encode(set: Any, v: Vertex | npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:

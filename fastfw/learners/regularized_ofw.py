@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, IndexArray, in_range, positive_float, renamed
-from fastfw.learners._constant import constant_of_batch, constant_of_rows
-from fastfw.learners._learner import count
+from fastfw._checks import FloatArray, IndexArray, in_range, renamed
+from fastfw.learners._constant import ScaledLearner, constant_of_rows
 from fastfw.learners._linear import LinearLearner
-from fastfw.learners._oracles import evaluate, toward, vertex
+from fastfw.learners._oracles import evaluate, line_search, toward, vertex
 from fastfw.learners.compiled import Plan, in_rounds
 from fastfw.problems import Rows
 from fastfw.schedules import RootSchedule
@@ -20,7 +19,7 @@ from fastfw.schedules import RootSchedule
 __all__ = ["RegularizedOFW"]
 
 
-class RegularizedOFW(LinearLearner):
+class RegularizedOFW(ScaledLearner, LinearLearner):
     r"""Online Frank-Wolfe on the sum of the gradients received and a regulariser.
 
     .. math::
@@ -36,8 +35,10 @@ class RegularizedOFW(LinearLearner):
         As in `ORGFW`.
     rounds : int, optional
         T, the number of rounds to come. Without it round t uses t in place of T.
-    step : float or callable, optional
-        Step size sigma_t in [0, 1]. By default min(2/√t, 1), the theory's.
+    step : float, callable or "line-search", optional
+        Step size sigma_t in [0, 1]. By default min(2/√t, 1), the theory's. With ``"line-search"``
+        it is the best one for the sum and the regulariser, and on a set that states its
+        `strong_convexity`, such as `L2Ball`, eta = c / (T + 2)^{2/3}. There are no compiled rounds.
     scale : float, optional
         The constant c above. By default the theory's D/(2 G): D is the set's diameter and G a
         bound on gradients, found in the first round. For `SoftmaxRegression` it is
@@ -49,11 +50,13 @@ class RegularizedOFW(LinearLearner):
     Notes
     -----
     Per round one gradient per sample and one call of the oracle. O(C d) memory, whatever T.
-    Regret O(T^{3/4}) for convex losses that an adversary may choose.
+    Regret O(T^{3/4}) for convex losses that an adversary may choose; by line search on strongly
+    convex sets O(T^{2/3}), see `fastfw.theory.line_search_regret_bound`.
 
     References
     ----------
-    Hazan, "Introduction to online convex optimization", 2016, Algorithm 24.
+    Hazan, "Introduction to online convex optimization", 2016, Algorithm 24. Wan, Zhang,
+    "Projection-free online learning over strongly convex sets", AAAI 2021, Algorithm 1.
 
     Examples
     --------
@@ -68,6 +71,7 @@ class RegularizedOFW(LinearLearner):
     2.0
     """
 
+    _points = ("total_gradient",)
     _plan = Plan(recalls=False, pulls=True)
 
     def __init__(
@@ -86,34 +90,31 @@ class RegularizedOFW(LinearLearner):
         threads: int | None = None,
         eta: float | None = None,
     ) -> None:
-        scale = renamed("eta", eta, "scale", scale)
-        self._rounds = None if rounds is None else count(rounds, "rounds")
-        self._scale = None if scale is None else positive_float(scale, "scale")
+        self._take(rounds, renamed("eta", eta, "scale", scale))
+        self._searches = isinstance(step, str) and step == "line-search"
+        step = RootSchedule(2.0) if step is None else step
         super().__init__(
-            problem, set, schedules={"step": RootSchedule(2.0) if step is None else step},
+            problem, set, schedules={} if self._searches else {"step": step},
             start=start, seed=seed, engine=engine, dtype=dtype, init=init, threads=threads,
         )  # fmt: skip
 
-    @property
-    def scale(self) -> float | None:
-        """The constant c of eta = c / T^{3/4}; None while it waits for the first batch."""
-        if self._scale is None and self._engine is not None:
-            engine: Any = self._engine
-            return float(engine.constant if self._fused else engine.state["constant"])
-        return self._scale
-
-    eta = scale  # an earlier name
+    eta = ScaledLearner.scale  # an earlier name
 
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
-        sigma, x = self._schedule("step", t), state["x"]
+        x, exact = state["x"], state["exact"]
         loss, gradient = evaluate(self.problem, x, batch)
-        c = self.scale or constant_of_batch(self.problem, self.set, batch, gradient)
+        c = self._constant(batch, gradient)
         total = state["total_gradient"] + gradient if t > 1 else gradient
-        x_1 = self._start.astype(x.dtype)
-        v = vertex(self.set, total + self._strength(t, c) * (x - x_1), t, state)
+        pull = self._strength(t, c)
+        g = total + pull * (x - self._start.astype(x.dtype))
+        v = vertex(self.set, g, t, state)
+        sigma = line_search(exact, v, g, pull) if self._searches else self._schedule("step", t)
         return loss, {
-            "x": toward(state["exact"], v, sigma), "total_gradient": total, "constant": np.array(c)
+            "x": toward(exact, v, sigma), "total_gradient": total, "constant": np.array(c)
         }  # fmt: skip
+
+    def _can_fuse(self) -> bool:
+        return not self._searches and super()._can_fuse()
 
     def _begin(self, dtype: np.dtype[Any]) -> FloatArray:
         if self._scale is not None:
@@ -122,18 +123,10 @@ class RegularizedOFW(LinearLearner):
         return super()._begin(dtype)
 
     def _strength(self, t: int, c: float) -> float:
-        """2/eta in round t, with eta = c / T^{3/4}."""
+        """2/eta in round t, with eta = c / T^{3/4}, or c / (T + 2)^{2/3}."""
         T = t if self._rounds is None else self._rounds
-        return float(2.0 / (c / T**0.75))
-
-    def _first_state(self, start: FloatArray) -> dict[str, Any]:
-        return {"x": start, "total_gradient": np.zeros_like(start), "constant": np.array(0.0)}
-
-    def _read(self, engine: Any, stored: dict[str, Any]) -> dict[str, Any]:
-        state = super()._read(engine, stored)
-        if not state["constant"] > 0.0:
-            raise ValueError("its constant is out of range")
-        return state
+        faster = self._searches and getattr(self.set, "strong_convexity", 0.0) > 0.0
+        return float(2.0 / (c / ((T + 2.0) ** (2.0 / 3.0) if faster else T**0.75)))
 
     def _recursion(self, t: int, c: float = 1.0) -> tuple[float, float, float, float, float]:
         return 1.0, 0.0, 1.0, self._strength(t, c), self._schedules.at("step", t)
@@ -149,7 +142,7 @@ class RegularizedOFW(LinearLearner):
         return done
 
     def _options(self) -> dict[str, Any]:
-        return {**super()._options(), "rounds": self._rounds, "scale": self._scale}
+        return {**super()._options(), **({"step": "line-search"} if self._searches else {})}
 
     @classmethod
     def _from_options(cls, options: dict[str, Any]) -> dict[str, Any]:

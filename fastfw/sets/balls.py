@@ -160,6 +160,11 @@ class L2Ball(_Ball):
     array([3., 4.])
     """
 
+    @property
+    def strong_convexity(self) -> float:
+        """1/r: balls of radius γ (1 - γ) ‖x - y‖²/(2 r) about γ x + (1 - γ) y lie in the set."""
+        return 1.0 / self._radius
+
     def random_point(self, rng: np.random.Generator) -> FloatArray:
         """Return a random point inside: a Gaussian direction with norm r/2."""
         x = rng.standard_normal(self._shape)
