@@ -78,7 +78,9 @@ def test_every_method_can_be_repeated_by_hand(data, setting):
     )  # fmt: skip
     known = {"rounds": ROUNDS}
     meta = {**known, "sub_batch_size": 4}
-    options = {"regularized-ofw": known, "morgfw": meta, "metafw": meta}
+    options = {"morgfw": meta, "metafw": meta}
+    options |= {"regularized-ofw": known, "ofw-ls": {**known, "step": "line-search"}}
+    options |= {"sc-ofw": {"strong_convexity": 0.1}, "ospf": known}
     for run in result.methods:
         for trial in range(2):
             learner = getattr(fw, run.method.learner)(
@@ -95,7 +97,7 @@ def test_every_method_can_be_repeated_by_hand(data, setting):
             assert run.nonzeros[trial] == np.count_nonzero(again.decision)
             if run.method.meta:
                 assert run.inner_steps == str(learner.inner_steps)
-    draws = {run.method.name for run in result.methods if run.method.meta}
+    draws = {"ospf", *(run.method.name for run in result.methods if run.method.meta)}
     if setting == "adversarial":  # trials differ by what the methods draw, and by nothing else
         for run in result.methods:
             same = np.array_equal(run.losses[0], run.losses[1])

@@ -6,6 +6,9 @@ import pytest
 import fastfw as fw
 import reference as ref
 from fastfw import theory
+from fastfw._options import method_names
+from fastfw.experiments import grid_search
+from fastfw.experiments.methods import METHODS, NETWORK_METHODS, TABLE
 from history_cases import SHAPES, T, all_rounds, assert_follows, case
 from learner_cases import RADIUS, Box, Quadratic
 
@@ -53,7 +56,7 @@ def test_rounds_follow_the_reference(method, curved, shape, reduction):
 
 # --- bounds: losses are known, and so are all constants -------------------------------------------
 
-N, ROUNDS, LONG = 3, 150, 1500
+N, ROUNDS, LONG = 3, 60, 1500
 
 
 class Linear:
@@ -190,3 +193,12 @@ def test_what_is_refused():
         fw.StronglyConvexOFW(problem, ball, strong_convexity=0.0)
     with pytest.raises(ValueError, match="block_size"):
         fw.OSPF(problem, ball, block_size=0)
+    with pytest.raises(ValueError, match="OSPF finds its own steps"):
+        grid_search(method="ospf")
+
+
+def test_all_methods_by_one_word():
+    """Offline ones only for networks, though `compare` takes them to say where they belong."""
+    online = tuple(method.name for method in METHODS)
+    assert method_names(TABLE)("all") == method_names(METHODS)("ALL") == online
+    assert method_names(NETWORK_METHODS)("all")[-2:] == ("svrf", "spiderfw")
