@@ -53,8 +53,11 @@ _NAMES = {
     """,
     "problems": "SoftmaxRegression",
     "schedules": "power_schedule",
-    "streams": "Batch Dataset IndexedStream epoch_stream iid_stream sorted_stream",
-    "regret": "BestDecision RegretCurve best_fixed_decision regret suboptimality",
+    "streams": "Batch Dataset IndexedStream drifting_stream epoch_stream iid_stream sorted_stream",
+    "regret": """
+        BestDecision IntervalRegret RegretCurve best_fixed_decision interval_regret regret
+        suboptimality
+    """,
     "traces": "Trace frank_wolfe_gap log_spaced trace",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager, nullcontext
 from html import escape
 from importlib import import_module
 from itertools import pairwise, zip_longest
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -39,7 +39,15 @@ from fastfw.streams import Batch, Dataset, IndexedStream
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BestDecision", "RegretCurve", "best_fixed_decision", "regret", "suboptimality"]
+__all__ = [
+    "BestDecision",
+    "IntervalRegret",
+    "RegretCurve",
+    "best_fixed_decision",
+    "interval_regret",
+    "regret",
+    "suboptimality",
+]
 
 Array = npt.NDArray[np.float64]
 
@@ -601,6 +609,103 @@ def regret(result: Any, best: BestDecision, stream: Iterable[Any]) -> RegretCurv
         fixed, rows = _batch_losses(best, stream, len(losses))
     weights = rows / best.n_samples if _is_sum(best.problem) else np.ones(len(losses))
     return RegretCurve(np.cumsum(losses - fixed), best.gap * np.cumsum(weights))
+
+
+class IntervalRegret(NamedTuple):
+    """The regret on the worst of some intervals of rounds; see `interval_regret`.
+
+    Attributes
+    ----------
+    value : float
+        The largest regret that was found.
+    first, last : int
+        The rounds between which it was suffered, both included.
+    upper : float
+        What regret against the exact minimisers is at most, on each of the intervals.
+    intervals : ndarray of float, shape (m, 4)
+        First and last round, regret and its upper bound, of all intervals.
+    """
+
+    value: float
+    first: int
+    last: int
+    upper: float
+    intervals: Array
+
+
+def interval_regret(
+    result: Any,
+    problem: Any,
+    set: Any,
+    stream: IndexedStream,
+    *,
+    shortest: int | None = None,
+    tol: float = 1e-6,
+) -> IntervalRegret:
+    """Regret on the worst dyadic interval, each against its own best fixed decision.
+
+    Adaptive regret, as the largest over all intervals is called, is small only for methods that
+    follow what changes: on drifting data regret over all rounds compares with a decision that
+    is good nowhere.
+
+    Parameters
+    ----------
+    result : RunResult
+        What ``learner.run(stream)`` returned; only ``losses``, shape (T,), is read.
+    problem, set : problem, feasible set
+        As for `best_fixed_decision`.
+    stream : IndexedStream
+        The stream of the run.
+    shortest : int, optional
+        Intervals have at least so many rounds: lengths are powers of two and begin after multiples
+        of themselves. By default T/8, which makes about 15 of them; all rounds are one, too.
+    tol : float
+        Of every comparator, see `best_fixed_decision`.
+
+    Returns
+    -------
+    IntervalRegret
+        The worst, and all of them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument cannot be used; the message names it.
+
+    Examples
+    --------
+    >>> import numpy as np, fastfw as fw
+    >>> problem, ball = fw.SoftmaxRegression(3, 3), fw.RowL1Ball((3, 3), radius=4.0)
+    >>> data = np.eye(3), np.arange(3)
+    >>> stream = fw.drifting_stream(*data, batch_size=2, rounds=16, pieces=2, seed=0)
+    >>> result = fw.ORGFW(problem, ball).run(stream)
+    >>> worst = fw.interval_regret(result, problem, ball, stream, shortest=4)
+    >>> len(worst.intervals), bool(worst.value == worst.intervals[:, 2].max())
+    (7, True)
+    """
+    if not isinstance(stream, IndexedStream):
+        raise TypeError(
+            "stream must be one of row numbers, such as drifting_stream(...), but it is a "
+            f"{type(stream).__name__}"
+        )
+    losses = np.asarray(result.losses, dtype=float)
+    T = len(losses)
+    if len(stream) != T:
+        raise ValueError(_length_message(T, f"{len(stream)}"))
+    least = -(-T // 8) if shortest is None else positive_int(shortest, "shortest")
+    rows = np.concatenate([*stream.row_blocks(T)])
+    lengths = [1 << i for i in range(T.bit_length()) if 1 << i >= least]
+    spans = {(first, first + n) for n in lengths for first in range(0, T - n + 1, n)} | {(0, T)}
+    found = []
+    for first, end in sorted(spans):
+        part = IndexedStream(stream.data, rows[first:end])
+        own = part.data.X[part._rows.ravel()], part.data.y[part._rows.ravel()]
+        best = best_fixed_decision(problem, set, *own, tol=tol)
+        curve = regret(SimpleNamespace(losses=losses[first:end]), best, part)
+        found.append((first + 1, end, curve[-1], curve.upper[-1]))
+    intervals = np.array(found, dtype=float)
+    first, last, value, _ = found[int(np.argmax(intervals[:, 2]))]
+    return IntervalRegret(float(value), first, last, float(intervals[:, 3].max()), intervals)
 
 
 def _is_sum(problem: Any) -> bool:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from fastfw._checks import (
     FloatArray,
     IndexArray,
+    boolean,
     features,
     float_dtype,
     in_range,
@@ -35,6 +36,7 @@ __all__ = [
     "Batch",
     "Dataset",
     "IndexedStream",
+    "drifting_stream",
     "epoch_stream",
     "iid_stream",
     "sorted_stream",
@@ -527,6 +529,44 @@ class _IidStream(IndexedStream):
             yield sealed(chunk.astype(np.intp, copy=False))
 
 
+class _DriftingStream(_IidStream):
+    """Rows drawn from a mixture of classes that moves; only the seed is remembered."""
+
+    def __init__(self, data: Dataset, *, pieces: int, smooth: bool, **options: Any) -> None:
+        super().__init__(data, **options)
+        self._pieces, self._smooth = pieces, smooth
+        self._kind = f"{'smoothly' if smooth else 'piecewise'} drifting (seed {self._seed})"
+
+    def _shares(self, t: IndexArray, mixtures: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the mixture of each round, counted from 0."""
+        rounds, pieces = self._skipped + self.rounds, self._pieces
+        if not self._smooth:
+            shares: npt.NDArray[Any] = mixtures[t * pieces // rounds]
+            return shares
+        place = t * (pieces - 1) / max(1, rounds - 1)
+        left = np.minimum(place.astype(np.intp), max(0, pieces - 2))
+        right = np.minimum(left + 1, pieces - 1)
+        part = (place - left)[:, np.newaxis]
+        return np.asarray((1.0 - part) * mixtures[left] + part * mixtures[right])
+
+    def _chunks(self) -> Iterator[IndexArray]:
+        rng = np.random.default_rng(self._seed)
+        order = np.argsort(self.data.y, kind="stable")
+        _, first, count = np.unique(self.data.y[order], return_index=True, return_counts=True)
+        mixtures = rng.dirichlet(np.ones(first.size), self._pieces)
+        at_once = max(1, _CHUNK // self.batch_size)
+        rounds = self._skipped + self.rounds
+        for start in range(0, rounds, at_once):
+            t = np.arange(start, min(start + at_once, rounds))
+            ends = np.cumsum(self._shares(t, mixtures), axis=1)
+            u = rng.random((2, t.size, self.batch_size))
+            chosen = np.array(
+                [np.searchsorted(e[:-1], row, "right") for e, row in zip(ends, u[0], strict=True)]
+            )
+            place = first[chosen] + (u[1] * count[chosen]).astype(np.intp)
+            yield sealed(order[place])
+
+
 class _EpochStream(IndexedStream):
     """All rows again and again, without replacement; only the seed is remembered."""
 
@@ -682,6 +722,74 @@ def iid_stream(
         _dataset(X, y),
         batch_size=positive_int(batch_size, "batch_size"),
         rounds=positive_int(rounds, "rounds"),
+        seed=checked_seed(seed),
+    )
+
+
+def drifting_stream(
+    X: object,
+    y: object = None,
+    *,
+    batch_size: int,
+    rounds: int,
+    pieces: int = 4,
+    smooth: bool = False,
+    seed: int | tuple[int, ...] = 0,
+) -> IndexedStream:
+    """Draw rows from a mixture of the classes that moves, by pieces or smoothly.
+
+    As many mixtures as there are pieces are drawn uniformly from all. Each holds for an equal
+    share of the rounds; or, smoothly, is passed on the way from the first to the last in a straight
+    line from one to the next. A row is of a class drawn from the round's mixture, and any of
+    that class, with replacement.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, d), or Dataset
+        Features.  A `Dataset` brings its own labels and is not validated again.
+    y : array_like of int, shape (n,), optional
+        Class numbers; left out if `X` is a `Dataset`.
+    batch_size : int
+        Rows in each batch, B.
+    rounds : int
+        Number of batches, T.
+    pieces : int
+        Number of mixtures, at most T.
+    smooth : bool
+        Whether the mixture moves in every round.
+    seed : int or tuple of int
+        Seed of ``np.random.default_rng``, for mixtures and rows.
+
+    Returns
+    -------
+    IndexedStream
+        Re-iterable; O(n) memory beyond the data, however many rounds.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument cannot be used; the message names it.
+
+    See Also
+    --------
+    interval_regret : What is lost where no decision is good for all rounds.
+
+    Examples
+    --------
+    >>> X, y = np.arange(6.0).reshape(6, 1), [0, 0, 0, 1, 1, 1]
+    >>> stream = drifting_stream(X, y, batch_size=50, rounds=4, pieces=2, seed=0)
+    >>> [round(float(batch.y.mean()), 2) for batch in stream]
+    [0.64, 0.72, 0.1, 0.16]
+    """
+    rounds, pieces = positive_int(rounds, "rounds"), positive_int(pieces, "pieces")
+    if pieces > rounds:
+        raise ValueError(f"pieces must be at most rounds, {rounds}, but it is {pieces}")
+    return _DriftingStream(
+        _dataset(X, y),
+        batch_size=positive_int(batch_size, "batch_size"),
+        rounds=rounds,
+        pieces=pieces,
+        smooth=boolean(smooth, "smooth"),
         seed=checked_seed(seed),
     )
 
