@@ -52,11 +52,10 @@ for name, result in results.items():
 figure, axes = plt.subplots(1, 2, figsize=(9.6, 4.0), layout="constrained")
 dashes = ["-", "--", "-."]
 for (name, curve), dash in zip(curves.items(), dashes, strict=True):
-    axes[0].plot(curve, linestyle=dash, label=name)
+    curve.plot(axes[0], label=name)
     axes[1].plot(1e3 * results[name].seconds, linestyle=dash, label=name)
 axes[0].set(xlabel="round", ylabel="regret (nats)")
 axes[1].set(xlabel="round", ylabel="time so far (ms)", yscale="log")
-axes[0].legend()
 plt.show()
 
 # %%

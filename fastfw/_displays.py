@@ -93,17 +93,17 @@ class ProjectionFreeDisplay:
         name: str | None = None,
         ax: Axes | None = None,
     ) -> ProjectionFreeDisplay:
-        """Let a copy of an estimator pass over the data once by `partial_fit`, and draw its scores.
+        """Let a copy of an estimator learn the data in one pass, batch by batch; draw its scores.
 
         Parameters
         ----------
-        estimator : ProjectionFreeClassifier or another estimator with partial_fit
+        estimator : ProjectionFreeClassifier or another estimator with ``partial_fit``
             Stays as it is. Batches are of its ``batch_size``; where its radius is "auto" and it is
             fitted, the copy has the radius that was chosen.
         X, y : array_like
-            As for its `fit`.
+            As for its ``fit``.
         test_size : float or int
-            Rows that are held out, as for `sklearn.model_selection.train_test_split`.
+            Rows that are held out, as for scikit-learn's ``train_test_split``.
         scoring : str, callable or None
             As in scikit-learn; None is the estimator's own score.
         points : int
@@ -232,7 +232,7 @@ class WeightsDisplay:
 
         Parameters
         ----------
-        estimator : ProjectionFreeClassifier, or another linear model with coef_
+        estimator : ProjectionFreeClassifier, or another linear model with ``coef_``
             Or a pipeline that ends with one, whose names of features it has.
         label : object, optional
             The class, as in ``classes_``. Not needed where there is one row of weights: those of

@@ -161,6 +161,11 @@ def load(
     if name.lower().endswith(".npz") or isinstance(name_or_path, os.PathLike):
         train, test = _npz.read_split(_expanded(name), wanted)
         return Split(*train, *(test or _no_rows(train[0].shape[1], wanted)))
+    if os.path.isfile(_expanded(name)):
+        raise ValueError(
+            f"{name} is neither an .npz nor an svmlight file (.svmlight, .svm, .libsvm); with "
+            "features X and class numbers y, np.savez('data.npz', X=X, y=y) makes one"
+        )
     close = difflib.get_close_matches(name.lower(), NAMES, n=1)
     suggestion = f"; did you mean {close[0]!r}?" if close else "."
     raise ValueError(

@@ -50,9 +50,9 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
 
     .. math::
 
-        \min_{W, b} \frac1n \sum_i \log \sum_c e^{z_{ic}} - z_{i y_i},
-        \quad z_{ic} = W_c x_i + b_c,
-        \quad \sum_j s_j |W_{cj}| + |b_c| / \beta \le r \text{ for every class } c
+        \min_{W, b} & \frac1n \sum_i \log \sum_c e^{z_{ic}} - z_{i y_i},
+        \quad z_{ic} = W_c x_i + b_c, \\
+        & \sum_j s_j |W_{cj}| + |b_c| / \beta \le r \text{ for every class } c
 
     by a Frank-Wolfe method, which moves by one weight per class and round: most weights stay zero.
     s_j is the largest magnitude in column j (1 for ``scaling=None``): the bound, and so the model,

@@ -132,9 +132,9 @@ def orgfw_regret_bound(
 
     .. math::
 
-        \sum_{t=1}^T f_t(x_t) - f_t(x^*) \le (\log T + 1) \bigl(\bar f(x_1) - \bar f(x^*)\bigr)
-        + \frac{L D^2 (\log T + 1)^2}{2}
-        + (16 L D^2 + 16 \sigma D + 4 M) \sqrt{2 T \log(8 T / \delta)}.
+        \sum_{t=1}^T f_t(x_t) - f_t(x^*) \le &(\log T + 1) \bigl(\bar f(x_1) - \bar f(x^*)\bigr)
+        + \frac{L D^2 (\log T + 1)^2}{2} \\
+        &+ (16 L D^2 + 16 \sigma D + 4 M) \sqrt{2 T \log(8 T / \delta)}.
 
     Parameters
     ----------

@@ -643,6 +643,13 @@ def test_unknown_names_get_the_list(name):
         assert known in str(caught.value)
 
 
+def test_a_file_of_another_kind_is_named_as_such(tmp_path):
+    file = tmp_path / "own.csv"
+    file.write_text("1,2,a\n")
+    with pytest.raises(ValueError, match=r"own\.csv is neither an \.npz nor .* np\.savez"):
+        datasets.load(str(file))
+
+
 @pytest.mark.parametrize("name", [None, 3, b"mnist", ["mnist"]])
 def test_a_name_is_a_string_or_a_path(name):
     with pytest.raises(TypeError, match="name_or_path must be a name or a path"):

@@ -21,6 +21,7 @@ ROUNDS = {
     "own_problem": 60,
     "portfolio": 300,
     "routing": 60,
+    "streaming_service": 600,
 }
 
 
@@ -79,6 +80,14 @@ def test_the_own_set_keeps_its_weights():
     assert x.min() >= 0.0
     assert x.max() <= 1.0
     assert np.abs(x - done.best.decision).mean() < 0.1
+
+
+@pytest.mark.skipif(not JIT, reason="takes a minute without the compiler")
+def test_constant_steps_follow_what_changes():
+    errors = played("streaming_service").errors
+    assert [len(wrong) for wrong in errors.values()] == [600, 600]
+    settled, following = (np.mean(wrong[-100:]) for wrong in errors.values())
+    assert following < settled - 0.05
 
 
 def test_gradients():

@@ -6,7 +6,7 @@ schedules: the paper's for MNIST.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, repeat
@@ -292,25 +292,9 @@ CASES = (
     *(Case("network", NETWORK, dtype, rounds=100, checked=100) for dtype in DTYPES),
 )
 
-
-def by_words(wanted: Sequence[str], named: dict[str, Any], kind: str = "case") -> dict[str, Any]:
-    """Entries whose names have all words of one of the given strings; all if none is given.
-
-    Raises
-    ------
-    ValueError
-        If a string chooses none.
-    """
-    for words in wanted:
-        if not any(set(words.split()) <= set(name.split()) for name in named):
-            raise ValueError(f"no {kind} {words!r}; there are {', '.join(named)}")
-    return {
-        name: entry
-        for name, entry in named.items()
-        if not wanted or any(set(w.split()) <= set(name.split()) for w in wanted)
-    }
-
-
-def choose(wanted: Sequence[str]) -> list[Case]:
-    """Cases by words of their names."""
-    return list(by_words(wanted, {case.name: case for case in CASES}).values())
+#: How many times as long NumPy is to take as `run`.
+GOALS = {
+    "orgfw mnist": 5, "orgfw cifar10": 5, "morgfw sub-batch mnist": 30,
+    "morgfw whole-batch mnist": 15, "morgfw whole-batch literal mnist": 15, "metafw mnist": 30,
+    "ofw mnist": 3, "ofw once mnist": 3, "network mnist": 4,
+}  # fmt: skip

@@ -1,37 +1,18 @@
-"""The scikit-learn estimator beside scikit-learn's own linear classifiers.
-
-Run it from the root of a checkout; data sets other than digits and fashion-mnist-4k need
-``FASTFW_DATA``, see `fastfw.datasets.load`::
-
-    python -m bench.compare.classifiers
-    python -m bench.compare.classifiers --data digits --data fashion-mnist
-
-Every model is tuned on a fifth of the training data that is held out (ProjectionFreeClassifier
-tunes itself), and fitted anew to all of it. *Tuned* is the time of the search and that fit. *To
-accuracy* is the time of the shortest fit, in passes over the data or iterations that double from
-one on, that comes within one point of the test accuracy of the tuned LogisticRegression; none where
-a fit of a minute does not. All times are CPU times of one thread.
-
-On more than 20,000 rows SGDClassifier, whose search would take longest, is not tuned: it has its
-default alpha, and ends by ``early_stopping=True``, the loss on a tenth of the rows.
-"""
+"""The scikit-learn classifier beside scikit-learn's own linear classifiers."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import fastfw as fw
-from bench.compare import handicap, one_thread
-from bench.compare.turns import machine
+from bench.compare.turns import Work
 
-DATA = ("digits", "fashion-mnist-4k")
+DATA = ("digits", "fashion-mnist-4k", "fashion-mnist")
 #: More rows than this are many.
 MANY = 20_000
 #: CPU seconds of a fit after which no longer ones are tried.
@@ -157,39 +138,29 @@ def line(row: Row) -> str:
     )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print a table for each data set."""
-    parser = argparse.ArgumentParser(prog="python -m bench.compare.classifiers")
-    parser.add_argument("--data", action="append", default=[], metavar="NAME")
-    parser.add_argument(
-        "--skip", action="append", default=[], metavar="NAME", help="leave a model out"
-    )
-    parser.add_argument(
-        "--target", type=float, metavar="ACCURACY",
-        help="what *to accuracy* asks for, by default one point less than the first model's",
-    )  # fmt: skip
-    options = parser.parse_args(arguments)
-    problem = handicap()
-    if problem:
-        print(f"error: {problem}", file=sys.stderr)
-        return 2
-    import sklearn
+def classifiers(work: Work) -> Iterator[Any]:
+    """Tuned linear classifiers: how good, how sparse, how long it takes; CPU times of one thread.
 
-    print(machine())
-    print(f"fastfw {fw.__version__}, scikit-learn {sklearn.__version__}, NumPy {np.__version__}")
-    with one_thread():
-        X, y = np.eye(4, dtype=np.float32), np.array([0, 1, 2, 3])
-        _ours(1.0, 1).fit(X, y)  # compiles
-        for name in options.data or DATA:
+    Every model is tuned on a fifth of the training data that is held out (ProjectionFreeClassifier
+    tunes itself), and fitted anew to all of it; the setting is C, alpha or the radius. *Tuned* is
+    the time of the search and that fit. *To accuracy* is the time of the shortest fit, in passes
+    over the data or iterations that double from one on, that comes within one point of the test
+    accuracy of the tuned LogisticRegression; nan where a fit of a minute does not. On more than
+    20,000 rows SGDClassifier, whose search would take longest, is not tuned: it has its default
+    alpha, and ends by ``early_stopping=True``.
+    """
+    X, y = np.eye(4, dtype=np.float32), np.array([0, 1, 2, 3])
+    _ours(1.0, 1).fit(X, y)  # compiles
+    for name in work.choose(dict.fromkeys(DATA[:1] if work.quick else DATA)):
+        try:
             data = load(name)
-            print(f"\n{name}: {data[0].shape[0]} x {data[0].shape[1]}\n{HEADER}")
-            target = options.target
-            for model in (m for m in MODELS if m.name not in options.skip):
-                row = measure(model, data, target)
-                target = row.accuracy - 0.01 if target is None else target
-                print(line(row), flush=True)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        except (FileNotFoundError, ValueError) as error:
+            yield f"{name}: skipped: {str(error).splitlines()[0]}"
+            continue
+        yield f"{name}: {data[0].shape[0]} x {data[0].shape[1]}\n{HEADER}"
+        target = None
+        for model in MODELS:
+            row = measure(model, data, target)
+            target = row.accuracy - 0.01 if target is None else target
+            yield line(row)
+        yield ""

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from PIL import Image
 
 from bench.compare.turns import Limits, Result
+from fastfw._plots import STYLES, new_figure, own_style, tidy
 
-NUMPY, FASTFW = "#9aa5b1", "#d1495b"
+FASTFW, STACKED, NUMPY = STYLES[0], STYLES[1], ("#999999", "-", "s")
 #: Pixels that the label of a time keeps from the ratio beside it, at least.
 GAP = 12.0
 
@@ -24,28 +23,21 @@ def milliseconds(value: float) -> str:
     return f"{value:.{digits}f} ms"
 
 
-def save(figure: Figure, path: str) -> None:
-    """Write a picture in few colours."""
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    pixels = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-    pixels.quantize(64).save(path, format="png", optimize=True)
-
-
 # --- bars: a round by NumPy and by fastfw, case by case -------------------------------------------
 
 
+@own_style()
 def bars(results: Sequence[Result]) -> Figure:
     """Times on a logarithmic scale, with the ratios beside the bars.
 
     The side of fastfw is ``observe``, a batch at a time from Python as for NumPy.
     """
-    figure = Figure(figsize=(9.0, 0.85 + 0.42 * len(results)), dpi=100, layout="constrained")
+    figure = new_figure(9.0, 0.85 + 0.42 * len(results), dpi=100)
     axes = figure.add_subplot()
     places = range(len(results))
     sides = (
-        ([p - 0.2 for p in places], [r.numpy for r in results], NUMPY, "NumPy as written"),
-        ([p + 0.2 for p in places], [r.observe for r in results], FASTFW, "fastfw"),
+        ([p - 0.2 for p in places], [r.numpy for r in results], NUMPY[0], "NumPy as written"),
+        ([p + 0.2 for p in places], [r.observe for r in results], FASTFW[0], "fastfw"),
     )
     for where, times, colour, label in sides:
         axes.barh(where, times, height=0.38, color=colour, label=label)
@@ -66,9 +58,9 @@ def bars(results: Sequence[Result]) -> Figure:
     axes.invert_yaxis()
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel("milliseconds per round, one thread (logarithmic)")
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.set_axisbelow(True)
-    axes.grid(axis="x", color="#e5e5e5", linewidth=0.6)
+    tidy(axes)
+    axes.grid(False, axis="y")
+    axes.spines["left"].set_visible(False)
     figure.legend(loc="outside upper left", ncols=2, frameon=False, fontsize=9)
     _leave_room(axes, [time for result in results for time in (result.numpy, result.observe)])
     return figure
@@ -92,14 +84,15 @@ def _leave_room(axes: Axes, times: Sequence[float]) -> None:
 # --- roofline: work over time, over work per byte ------------------------------------------------
 
 
+@own_style()
 def roofline(points: Sequence[Any], limits: dict[str, Limits]) -> Figure:
     """The roofline of each dtype, with a round of each shape below it."""
-    figure = Figure(figsize=(9.0, 4.2), dpi=100, layout="constrained")
+    figure = new_figure(9.0, 4.2, dpi=100)
     dtypes = list(dict.fromkeys(p.dtype for p in points))
     sides = (
-        ("run", "#d1495b", "o", "fastfw"),
-        ("stacked", "#2e6f95", "^", "NumPy, stacked products"),
-        ("written", "#9aa5b1", "s", "NumPy as written"),
+        ("run", FASTFW, "fastfw"),
+        ("stacked", STACKED, "NumPy, stacked products"),
+        ("written", NUMPY, "NumPy as written"),
     )
     all_axes = figure.subplots(1, len(dtypes), sharey=True, squeeze=False)[0]
     for axes, dtype in zip(all_axes, dtypes, strict=True):
@@ -107,7 +100,7 @@ def roofline(points: Sequence[Any], limits: dict[str, Limits]) -> Figure:
         x = np.geomspace(0.5, 1500, 200)
         axes.plot(x, np.minimum(x * bandwidth, speed) / 1e9, color="#333333", linewidth=1.2)
         own = [p for p in points if p.dtype == dtype and p.d >= 100]
-        for k, (name, colour, marker, label) in enumerate(sides):
+        for k, (name, (colour, _, marker), label) in enumerate(sides):
             axes.scatter(
                 [p.intensity * 1.06 ** (k - 1) for p in own],
                 [p.operations / getattr(p, name) / 1e6 for p in own],
@@ -133,9 +126,7 @@ def roofline(points: Sequence[Any], limits: dict[str, Limits]) -> Figure:
             f"large product {speed / 1e9:.0f} GFLOP/s", (6.0, speed / 1e9), (0, 9),
             textcoords="offset points", fontsize=7.5, ha="left",
         )  # fmt: skip
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(color="#e5e5e5", linewidth=0.6)
-        axes.set_axisbelow(True)
+        tidy(axes)
     all_axes[0].set_ylabel("GFLOP/s of the two products")
     low, high = all_axes[0].get_ylim()
     all_axes[0].set_ylim(low / 1.8, high * 1.3)

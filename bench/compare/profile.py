@@ -1,19 +1,8 @@
-"""Where the time of a round goes: its parts by themselves, beside the whole.
-
-Run it from the root of a checkout::
-
-    python -m bench.compare.profile
-
-Each part is a kernel, or a loop over the blocks of a batch with the kernel that the round has in
-its place, on the same data and the decision of the same learner. Parts and the whole take turns;
-times are medians of CPU time over turns. Parts by themselves find more of their data in the
-caches than in a round, or less, so that they need not add up: the last line says what is left.
-"""
+"""Where the time of a round goes: its parts by themselves, beside the whole."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,10 +10,9 @@ from typing import Any
 import numpy as np
 
 import fastfw as fw
-from bench.compare import handicap, one_thread
 from bench.compare.cases import META, SUB_BATCH, Case
 from bench.compare.data import CIFAR10, MNIST
-from bench.compare.turns import load, machine, seconds
+from bench.compare.turns import Work, load, seconds
 from fastfw.kernels import (
     _features,
     gradients,
@@ -95,7 +83,7 @@ def estimate(D: Any, G: Any, set: Any, index: Any, value: Any) -> None:
     real = G.dtype.type
     for c in range(G.shape[0]):
         rounds.blend(D[c], G[c], real(0.5), real(0.01))
-    sets.vertices(set, G, index, value)
+    sets.vertices(sets.named(set), G, index, value)
 
 
 @kernel(cache=False)
@@ -214,7 +202,7 @@ def table(
         lines.append(f"  {name:<38} {time:7.3f} {time / medians[-1]:6.0%}")
     rest = medians[-1] - medians[:-1].sum()
     lines.append(f"  {'the rest, or what they share':<38} {rest:7.3f} {rest / medians[-1]:6.0%}")
-    lines.append(f"  {'the whole':<38} {medians[-1]:7.3f}  load {load()}")
+    lines.append(f"  {'the whole':<38} {medians[-1]:7.3f}  load {load()}\n")
     return "\n".join(lines)
 
 
@@ -223,34 +211,26 @@ def coded(case: Case) -> fw.Dataset:
     return fw.Dataset((255 * case.data.X).astype(np.uint8), case.data.y, scale=1 / 255)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the tables; exit code 2 where the environment slows NumPy down."""
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.compare.profile", description="Where the time of a round goes."
-    )
-    parser.add_argument("--turns", type=int, default=40, metavar="N", help="default: 40")
-    options = parser.parse_args(arguments)
-    if (problem := handicap()) is not None:
-        parser.exit(2, f"error: {problem}\n")
-    with one_thread():
-        print(machine())
-        print("medians, ms and share of the whole, one thread")
-        for shape in (MNIST, CIFAR10):
-            for dtype in ("float64", "float32"):
-                case = Case("orgfw", shape, dtype)
-                title = f"\nORGFW, {shape.label}'s shape, {dtype}"
-                print(table(title, *momentum(case, case.data), case, options.turns))
-            case = Case("orgfw", shape, "float32")
-            title = f"\nORGFW, {shape.label}'s shape, bytes, float32 arithmetic"
-            print(table(title, *momentum(case, coded(case).astype("float32")), case, options.turns))
-        for method in ("morgfw sub-batch", "metafw"):
-            for dtype in ("float64", "float32"):
-                case = replace(Case(method, MNIST, dtype), before=2)
-                K = META[method.split()[0]]["K"]
-                title = f"\n{case.label.split(',')[0]} of {SUB_BATCH}, {dtype}, K = {K}"
-                print(table(title, *sub_batch(case), case, options.turns))
-    return 0
+def parts(work: Work) -> Iterator[Any]:
+    """Parts of a round by themselves, beside the whole: medians of CPU time, and shares.
 
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+    Each part is a kernel, or a loop over the blocks of a batch with the kernel that the round has
+    in its place, on the same data and the decision of the same learner. In a round parts overlap,
+    above all reading the next rows with computing on the present ones: they need not add up, and
+    the rest may be negative.
+    """
+    turns = work.turns or 40
+    for shape in (MNIST,) if work.quick else (MNIST, CIFAR10):
+        for dtype in ("float64", "float32"):
+            case = Case("orgfw", shape, dtype)
+            title = f"ORGFW, {shape.label}'s shape, {dtype}"
+            yield table(title, *momentum(case, case.data), case, turns)
+        case = Case("orgfw", shape, "float32")
+        title = f"ORGFW, {shape.label}'s shape, bytes, float32 arithmetic"
+        yield table(title, *momentum(case, coded(case).astype("float32")), case, turns)
+    for method in ("morgfw sub-batch",) if work.quick else ("morgfw sub-batch", "metafw"):
+        for dtype in ("float64", "float32"):
+            case = replace(Case(method, MNIST, dtype), before=2)
+            K = META[method.split()[0]]["K"]
+            title = f"{case.label.split(',')[0]} of {SUB_BATCH}, {dtype}, K = {K}"
+            yield table(title, *sub_batch(case), case, turns)

@@ -1,7 +1,7 @@
 """Rounds by fastfw and by NumPy as the paper writes them.
 
 Every timed call is a turn of several rounds, the same for all sides of a group, whose number is in
-``extra_info``; `python -m bench.compare.report` prints times per round and their ratio.
+``extra_info``; `python -m bench.report rounds` prints times per round and their ratio.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pytest
 from bench.compare import cases, peers
 from bench.compare.cases import CASES, Case
 from bench.compare.data import CIFAR10, MNIST
-from bench.compare.report import SIDES
-from bench.compare.turns import playing
+from bench.compare.rounds import SIDES
+from bench.compare.turns import Work, playing
 from reference import orgfw, power_schedule
 
 
@@ -73,7 +73,7 @@ def test_numpy_side_is_the_reference():
 
 @pytest.mark.parametrize("name", ["orgfw mnist float64", "orgfw sparse float64", "ofw once"])
 def test_turns_of_all_sides_are_the_same_rounds(name, monkeypatch):
-    case = cases.choose([name])[0]
+    case = next(iter(Work([name]).choose({case.name: case for case in CASES}).values()))
     played = []
 
     class Player:

@@ -6,8 +6,9 @@ import itertools
 
 import pytest
 
-from bench.compare import peers, peers_report, pictures, report, turns
-from bench.compare.cases import CASES, Case, choose
+from bench import report
+from bench.compare import peers, pictures, rounds, shapes, turns
+from bench.compare.cases import CASES, Case
 from bench.compare.data import NETWORK, Shape
 
 
@@ -18,8 +19,8 @@ def test_ratios_are_medians_over_pairs():
     assert (result.run, result.observe, result.numpy) == (2.0, 2.0, 8.0)
     assert (result.ratio, result.ratio_observe) == (5.0, 4.0)
     assert (result.quickest, result.ratio_quickest) == (1.0, 5.0)
-    wanted = ["x", "8.000", "2.000", "2.000", "5.0", "4.0", "5.0", "0.500", "2.00"]
-    assert report.line(result).split() == wanted
+    wanted = ["x", "8.000", "2.000", "2.000", "5.0", "4.0", "5.0", "2.00"]
+    assert rounds.line(result).split() == wanted
 
 
 def test_sides_take_turns_and_only_playing_is_timed():
@@ -37,15 +38,16 @@ def test_sides_take_turns_and_only_playing_is_timed():
     assert [c for c in calls if len(c) == 1] == ["a", "b", "a", "b", "b", "a"]
 
 
+def chosen(*words):
+    return list(turns.Work(words).choose({case.name: case for case in CASES}))
+
+
 def test_cases_are_chosen_by_whole_words():
-    assert {case.method for case in choose(["orgfw"])} == {"orgfw"}
-    assert [case.name for case in choose(["float32 ofw", "metafw"])] == [
-        "metafw mnist float64",
-        "ofw mnist float32",
-    ]
-    assert choose([]) == list(CASES)
-    with pytest.raises(ValueError, match="no case 'sgd'; there are orgfw mnist float64"):
-        choose(["orgfw", "sgd"])
+    assert {name.split()[0] for name in chosen("orgfw")} == {"orgfw"}
+    assert chosen("float32 ofw", "metafw") == ["metafw mnist float64", "ofw mnist float32"]
+    assert chosen() == [case.name for case in CASES]
+    with pytest.raises(ValueError, match="no 'sgd' here; there are orgfw mnist float64"):
+        chosen("orgfw", "sgd")
 
 
 def test_case_names_differ():
@@ -53,19 +55,51 @@ def test_case_names_differ():
     assert len(set(names)) == len(names)
 
 
-def test_unknown_case_exits(capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["speed"], "no section 'speed'; there are rounds, peers"),
+        (["rounds", "--only", "sgd"], "rounds: no 'sgd' here; there are orgfw mnist float64"),
+        (["peers", "--only", "sgd"], "peers: no 'sgd' here; there are orgfw mnist float64"),
+        (["--turns", "0"], "--turns must be at least 1"),
+    ],
+)
+def test_what_is_not_there_is_refused(capsys, monkeypatch, arguments, message):
     monkeypatch.setattr(report, "handicap", lambda: None)
-    assert report.main(["--case", "sgd"]) == 2
-    assert capsys.readouterr().err.startswith("error: no case 'sgd'")
+    with pytest.raises(SystemExit, match="2"):
+        report.main(arguments)
+    assert message in capsys.readouterr().err
 
 
-def test_picture(tmp_path):
-    results = [
-        turns.summary(name, name, [[0.5], [0.6], [numpy]])
-        for name, numpy in (("orgfw", 2.0), ("morgfw", 50.0))
-    ]
-    pictures.save(pictures.bars(results), str(tmp_path / "round.png"))
-    assert 1_000 < (tmp_path / "round.png").stat().st_size < 60_000
+def test_a_handicap_is_refused(capsys, monkeypatch):
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    with pytest.raises(SystemExit, match="2"):
+        report.main([])
+    assert "env -u OPENBLAS_CORETYPE" in capsys.readouterr().err
+
+
+def test_a_page_holds_what_was_printed(tmp_path, capsys, monkeypatch):
+    def work(given):
+        """What is measured."""
+        yield f"{given.turns} turns"
+        yield "speed.png", pictures.bars([turns.summary("x", "X", [[0.5], [0.6], [2.0]])])
+
+    monkeypatch.setattr(report, "handicap", lambda: None)
+    monkeypatch.setitem(report.SECTIONS, "speed", report.Section("Speed", work, "Bars"))
+    assert report.main(["speed", "--quick"]) == 0
+    assert list(tmp_path.iterdir()) == []  # no pages where work is left out
+    capsys.readouterr()
+    assert report.main(["speed", "--turns", "3", "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    page = (tmp_path / "speed.md").read_text(encoding="utf-8")
+    assert page.startswith(
+        "# Speed\n\nWhat is measured.\n\n```text\n$ python -m bench.report speed --turns 3"
+    )
+    assert page.endswith("```\n\n![Bars](speed.png)\n")
+    assert "3 turns" in printed
+    for line in printed.splitlines():
+        assert line in page
+    assert 1_000 < (tmp_path / "speed.png").stat().st_size < 60_000
 
 
 @pytest.mark.parametrize(
@@ -101,18 +135,12 @@ def test_three_figures(value, text):
 def test_peers_that_are_missing_are_skipped_with_a_word():
     assert peers.missing("numpy") is None
     assert peers.missing("no_such_package") == "skipped: no_such_package is not installed"
-    table = peers_report.Table("title", "ms/round", floor=0.5)
+    table = rounds.Table("title", "ms/round", floor=0.5)
     table.add("ours", lambda: lambda: None, 10)
     table.skipped.append(("theirs", "skipped: it is not installed"))
     lines = table.measure(3, clock=iter(range(100)).__next__)
     assert lines[2].split() == ["ours", "100.000", "1.00", "1.00", "200.00"]
     assert lines[3].split(maxsplit=1) == ["theirs", "skipped: it is not installed"]
-
-
-def test_unknown_table_exits(capsys, monkeypatch):
-    monkeypatch.setattr(report, "handicap", lambda: None)
-    assert report.main(["--peers", "--case", "sgd"]) == 2
-    assert "no table 'sgd'; there are orgfw mnist float64" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -136,10 +164,17 @@ def test_peers_play_the_same_on_the_network():
     Case("network", NETWORK, "float64").check(make, rounds=12)
 
 
-def test_a_table_of_peers_is_printed(capsys, monkeypatch):
+def test_tables_are_printed(capsys, monkeypatch):
     monkeypatch.setattr(report, "handicap", lambda: None)
-    monkeypatch.setattr(peers_report, "machine_limits", lambda dtype: (1e10, 1e11))
-    assert report.main(["--peers", "--case", "network float32", "--pairs", "2"]) == 0
+    for module in (rounds, shapes):
+        monkeypatch.setattr(module, "machine_limits", lambda dtype: (1e10, 1e11))
+    monkeypatch.setattr(shapes, "SIZES", ((2, 10), (3, 20)))
+    assert report.main(["peers", "rounds", "--only", "network float32", "--turns", "2"]) == 0
     printed = capsys.readouterr().out
-    for name in ("fastfw, run", "fastfw, observe", "NumPy as written", "us/round"):
+    for name in ("fastfw, run", "fastfw, observe", "NumPy as written", "us/round", "ms per round"):
         assert name in printed
+    assert report.main(["shapes", "--quick"]) == 0
+    printed = capsys.readouterr().out
+    assert "stacked/run" in printed
+    for line in printed.splitlines():
+        assert len(line) <= 110

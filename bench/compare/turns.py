@@ -27,6 +27,31 @@ Side = Callable[[], Turn]
 Limits = tuple[float, float]
 
 
+class Work(NamedTuple):
+    """How much of a section is measured: entries by words of their names, turns of each side."""
+
+    words: Sequence[str] = ()
+    turns: int | None = None
+    quick: bool = False
+
+    def choose(self, named: dict[str, Any]) -> dict[str, Any]:
+        """Entries whose names have all words of one of the given strings; all if none is given.
+
+        Raises
+        ------
+        ValueError
+            If a string chooses none.
+        """
+        for words in self.words:
+            if not any(set(words.split()) <= set(name.split()) for name in named):
+                raise ValueError(f"no {words!r} here; there are {', '.join(named)}")
+        return {
+            name: entry
+            for name, entry in named.items()
+            if not self.words or any(set(w.split()) <= set(name.split()) for w in self.words)
+        }
+
+
 # --- sides ----------------------------------------------------------------------------------------
 
 
@@ -149,13 +174,13 @@ def floor(case: Case, limits: Limits) -> float:
     return 1e3 * max(n_bytes / limits[0], operations / limits[1])
 
 
-def print_limits(limits: dict[str, Limits]) -> None:
+def limit_lines(limits: dict[str, Limits]) -> list[str]:
     """Say what floors are computed from."""
-    for dtype, (bandwidth, speed) in limits.items():
-        print(
-            f"{dtype}: a sum reads {bandwidth / 1e9:.1f} GB/s, "
-            f"a 1024 x 1024 product makes {speed / 1e9:.0f} GFLOP/s"
-        )
+    return [
+        f"{dtype}: a sum reads {bandwidth / 1e9:.1f} GB/s, "
+        f"a 1024 x 1024 product makes {speed / 1e9:.0f} GFLOP/s"
+        for dtype, (bandwidth, speed) in limits.items()
+    ]
 
 
 def machine() -> str:

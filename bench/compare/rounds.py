@@ -1,51 +1,103 @@
-"""Time rounds of fastfw and of its peers in turn, in one process, and print the ratios.
+"""Rounds of fastfw, of NumPy as the paper writes them and of other libraries, in turn.
 
-Run it from the root of a checkout; peers that are not installed are skipped with a word::
-
-    python -m bench.compare.report --peers
-    python -m bench.compare.report --peers --case cifar10 --pairs 50
-
-Every peer works in the dtype and with the number of threads of its table, and is first checked to
-play the same decisions as fastfw. Ratios are medians over turns of a peer's time over that of
-fastfw's `run` in the same turn. On one thread times are CPU times of the whole process, so that
-work that a library does in a thread of its own counts and waiting for a core does not; tables of
-two threads are in wall-clock time, and say so.
+Every side is first checked to play the same decisions as fastfw.
 """
 
 from __future__ import annotations
 
 import statistics
-import sys
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
 
-from bench.compare import one_thread, peers
-from bench.compare.cases import HIDDEN, Case, by_words
+from bench.compare import peers
+from bench.compare.cases import CASES, GOALS, HIDDEN, Case
 from bench.compare.data import DTYPES, NETWORK, Shape
+from bench.compare.pictures import bars
 from bench.compare.turns import (
     Limits,
+    Result,
     Side,
+    Work,
     floor,
+    limit_lines,
     load,
     machine_limits,
     observing,
     playing,
-    print_limits,
     ratio,
     running,
+    summary,
     take_turns,
 )
 
+SIDES = {
+    "fastfw-run": running,
+    "fastfw-observe": observing,
+    "numpy": partial(playing, Case.by_numpy),
+}
 ROUNDS = 10
 #: The same where threads are beside one: a whole run of the paper's on CIFAR-10.
 THREAD_ROUNDS = 100
+
+
+# --- beside NumPy as the paper writes it ----------------------------------------------------------
+
+
+def measure(case: Case, turns: int | None, limits: Limits) -> Result:
+    """Check that both sides do the same, then let them take turns."""
+    case.check()
+    sides = [make(case) for make in SIDES.values()]
+    times = take_turns(sides, turns or case.turns)
+    per_round = [[1e3 * t / case.rounds for t in side] for side in times]
+    least = floor(case, limits) if case.has_floor else None
+    return summary(case.name, case.label, per_round, least)
+
+
+HEADER = (
+    f"{'ms per round':<40} {'NumPy':>7} {'run':>7} {'observe':>7} {'/run':>6} {'/obs.':>6} "
+    f"{'quickest':>8} {'/floor':>6} {'goal':>5}"
+)
+
+
+def line(r: Result) -> str:
+    """One line of the table; marked where the goal is missed."""
+    floor = "" if r.floor is None else f"{r.quickest / r.floor:.2f}"
+    goal = GOALS.get(r.name.rpartition(" ")[0])
+    text = "" if goal is None else f"{goal}{'' if r.ratio >= goal else ' !'}"
+    return (
+        f"{r.name:<40} {r.numpy:7.3f} {r.run:7.3f} {r.observe:7.3f} {r.ratio:6.1f} "
+        f"{r.ratio_observe:6.1f} {r.ratio_quickest:8.1f} {floor:>6} {text:>5}"
+    ).rstrip()
+
+
+def beside_numpy(work: Work) -> Iterator[Any]:
+    """Sides are NumPy as the paper writes it, `learner.run(stream)` and `learner.observe(batch)`.
+
+    Times are medians of CPU time on one thread. /run and /obs. are how many times as long NumPy
+    takes, medians over pairs of turns; quickest the same of the quickest turn of each. /floor is
+    the quickest turn of `run` over what no round of two products can do without: reading the batch
+    once, or the products, whichever takes longer. An exclamation mark: the goal for /run is missed.
+    """
+    cases = work.choose({case.name: case for case in CASES})
+    limits = {dtype: machine_limits(dtype) for dtype in DTYPES}
+    yield HEADER
+    results = []
+    for case in cases.values():
+        # rounds of OFW and OAW get longer: their turns have to surround round 100
+        turns = None if case.turns_fixed and not work.quick else work.turns
+        results.append(measure(case, turns, limits[case.dtype]))
+        yield line(results[-1])
+    yield from limit_lines(limits)
+    yield "rounds.png", bars(results)
+
+
+# --- beside other libraries -----------------------------------------------------------------------
 
 
 class Table:
@@ -57,6 +109,7 @@ class Table:
     def __init__(self, title: str, unit: str = "ms/round", floor: float | None = None) -> None:
         self.title, self.unit, self.floor = title, unit, floor
         self.sides: list[tuple[str, Side, float, str]] = []
+        self.goals: dict[str, float] = {}
         self.skipped: list[tuple[str, str]] = []
 
     def add(self, name: str, side: Side, units: float, note: str = "") -> None:
@@ -83,13 +136,18 @@ class Table:
         ]
         width = max(len(name) for name, *_ in [*self.sides, *self.skipped]) + 2
         head = f"{'':<{width}}{self.unit:>10}{'to first':>10}{'quickest':>10}"
-        lines = [self.title, head + (f"{'to floor':>10}" if self.floor else "")]
+        head += f"{'to floor':>10}" if self.floor else ""
+        lines = [self.title, head + (f"{'goal':>7}" if self.goals else "")]
         for (name, _, _, note), own in zip(self.sides, each, strict=True):
-            line = f"{name:<{width}}{statistics.median(own):>10.3f}{ratio(own, each[0]):>10.2f}"
+            to_first = ratio(own, each[0])
+            line = f"{name:<{width}}{statistics.median(own):>10.3f}{to_first:>10.2f}"
             line += f"{min(own) / min(each[0]):>10.2f}"
             if self.floor:
                 line += f"{min(own) / self.floor:>10.2f}"
-            lines.append(line + (f"  {note}" if note else ""))
+            if name in self.goals:
+                line += f"{self.goals[name]:>7g}{'' if to_first >= self.goals[name] else ' !'}"
+            lines.append(line)
+            lines += [f"  {note}"] if note else []
         lines += [f"{name:<{width}}  {why}" for name, why in self.skipped]
         if self.floor:
             lines.append(f"{'floor':<{width}}{self.floor:>10.3f}")
@@ -104,6 +162,7 @@ def round_table(shape: Shape, dtype: str, limits: Limits) -> Table:
     case = Case("orgfw", shape, dtype, rounds=ROUNDS)
     title = f"ORGFW, {shape.label}'s shape (B = {shape.batch_size}, d = {shape.d}), {dtype}"
     table = Table(title, floor=floor(case, limits))
+    table.goals = {"NumPy as written": 5, **dict.fromkeys(list(peers.ROUNDS)[2:], 3)}
     table.add("fastfw, run", running(case), ROUNDS)
     table.add("fastfw, observe", observing(case), ROUNDS)
     coded = Case("orgfw", shape, "uint8", arithmetic=dtype)
@@ -118,6 +177,7 @@ def network_table(dtype: str, limits: Limits) -> Table:
     s = case.shape
     title = f"ORGFW on a network, B = {s.batch_size}, d = {s.d}, m = {HIDDEN}, C = {s.n_classes}"
     table = Table(f"{title}, {dtype}", "us/round")
+    table.goals = {"NumPy as written": 4, "PyTorch, eager": 10}
     table.add("fastfw, run", running(case), case.rounds)
     table.add("fastfw, observe", observing(case), case.rounds)
     table.add_peers(peers.NETWORK_ROUNDS, case)
@@ -129,6 +189,7 @@ def bytes_table(shape: Shape, dtype: str, limits: Limits) -> Table:
     coded = Case("orgfw", shape, "uint8", arithmetic=dtype, rounds=ROUNDS)
     floats = Case("orgfw", shape, "float64", rounds=ROUNDS)
     table = Table(f"ORGFW, {shape.label}'s shape, bytes beside NumPy in float64")
+    table.goals = {"NumPy as written, float64": 14}
     table.add(f"fastfw, uint8, {dtype} arithmetic", running(coded), ROUNDS)
     table.add("NumPy as written, float64", playing(Case.by_numpy, floats), ROUNDS)
     table.add("NumPy, stacked products, float64", playing(peers.StackedNumpy, floats), ROUNDS)
@@ -138,6 +199,7 @@ def bytes_table(shape: Shape, dtype: str, limits: Limits) -> Table:
 def thread_table(shape: Shape, dtype: str, limits: Limits) -> Table:
     """One thread beside two, in wall-clock time."""
     table = Table(f"ORGFW, {shape.label}'s shape, {dtype}, wall-clock time")
+    table.goals = {"fastfw, 1 thread": 1.7}
     for threads in (2, 1):
         case = Case("orgfw", shape, dtype, threads=threads, rounds=THREAD_ROUNDS)
         name = f"fastfw, {threads} thread{'s' * (threads > 1)}"
@@ -229,39 +291,27 @@ TABLES: dict[str, tuple[Callable[[Limits], Table], str]] = {
 }
 
 
-def versions() -> str:
-    """Versions of the peers that are installed."""
-    found = []
-    for name in ("torch", "jax", "copt", "chop-pytorch", "scikit-learn", "river"):
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            found.append(f"no {name}")
-    return ", ".join(found)
+def beside_others(work: Work) -> Iterator[Any]:
+    """Rounds of ORGFW on the same rows by everyone who is installed, a table for each job.
 
+    All but "NumPy as written" get both gradients from one forward product with the two points
+    stacked and one backward product. Times are medians; to first: the median of ratios to the first
+    side within a turn; quickest: the same of the quickest turns; an exclamation mark: the goal is
+    missed. On one thread times are CPU times of the whole process, so that what a library does in a
+    thread of its own counts and waiting for a core does not; tables of two threads are in
+    wall-clock time.
 
-def main(wanted: Sequence[str], turns: int | None) -> int:
-    """Print the tables; exit code 1 where two sides differ, 2 for an unknown table."""
-    try:
-        chosen = by_words(wanted, TABLES, "table")
-    except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print(f"peers: {versions()}")
-    print("medians; to first: median of ratios in a turn; quickest: the same of quickest turns\n")
+    SGDClassifier and river's SoftmaxRegression take a step for every sample and have neither ball
+    nor oracle: they say what learning from a batch costs elsewhere. copt and chop know Frank-Wolfe
+    with whole gradients only, hence the comparison with OSFW without memory on the whole data.
+    """
     warnings.filterwarnings("ignore", module="chop")
-    with one_thread():
-        limits = {dtype: machine_limits(dtype) for dtype in DTYPES}
-        for name, (make, dtype) in chosen.items():
-            try:
-                table = make(limits[dtype])
-            except AssertionError as error:
-                print(f"error: {name}: the two sides differ: {error}", file=sys.stderr)
-                return 1
-            clock = perf_counter if name.startswith("threads") else process_time
-            print("\n".join(table.measure(turns or 25, clock)))
-            if clock is perf_counter:
-                print(f"two large products at once, beside one after the other: {at_once():.2f}x")
-            print(f"load {load()}\n", flush=True)
-    print_limits(limits)
-    return 0
+    tables = work.choose(TABLES)
+    limits = {dtype: machine_limits(dtype) for dtype in DTYPES}
+    for name, (make, dtype) in tables.items():
+        clock = perf_counter if name.startswith("threads") else process_time
+        yield from make(limits[dtype]).measure(work.turns or 25, clock)
+        if clock is perf_counter:
+            yield f"two large products at once, beside one after the other: {at_once():.2f}x"
+        yield f"load {load()}\n"
+    yield from limit_lines(limits)
