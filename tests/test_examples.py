@@ -37,6 +37,7 @@ def played(name):
     )
     assert found == 1
     plt.switch_backend("agg")
+    plt.close("all")  # what others left
     names = {"__name__": "__main__"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plt, "show", lambda: None)
