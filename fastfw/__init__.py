@@ -37,7 +37,7 @@ _NAMES = {
     "learners.osfw": "OSFW",
     "learners.ospf": "OSPF",
     "learners._base": "OnlineLearner",
-    "learners._results": "FitResult Round RunResult",
+    "learners._results": "FitResult Round RunResult RunSummary",
     "learners._offline": "OfflineLearner",
     "learners.regularized_ofw": "RegularizedOFW",
     "learners.strongly_convex_ofw": "StronglyConvexOFW",

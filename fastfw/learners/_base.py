@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import (
-    FloatArray,
-    IndexArray,
-    batch_parts,
-    sealed,
-    shown,
-)
+from fastfw._checks import FloatArray, IndexArray, batch_parts, sealed
 from fastfw._csr import is_sparse
 from fastfw._interrupts import defer_signals
 from fastfw._threads import number_of_threads
@@ -23,7 +18,7 @@ from fastfw.custom import what_is_not_finite
 from fastfw.learners._engines import Engine, StepsEngine
 from fastfw.learners._learner import Learner, State
 from fastfw.learners._results import Round, RunResult
-from fastfw.learners._streaming import checked_rounds, play_stream, require_stream
+from fastfw.learners._streaming import Wishes, checked_rounds, play_stream, require_stream
 from fastfw.learners.compiled import LinearEngine
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
@@ -224,6 +219,11 @@ class OnlineLearner(Learner):
         *,
         checkpoints: Sequence[int] | npt.NDArray[np.integer[Any]] = (),
         progress: Callable[[int], object] | None = None,
+        callback: Callable[[int, float, float], object] | None = None,
+        keep_losses: bool = True,
+        on_error: str = "restore",
+        checkpoint: str | PathLike[str] | None = None,
+        every: int | None = None,
     ) -> RunResult:
         """Play all rounds of a stream: `play` and `observe` for each batch, in compiled code.
 
@@ -237,6 +237,22 @@ class OnlineLearner(Learner):
             kept. The round after the last one counts too (x_{T+1}).
         progress : callable, optional
             Called with the number of rounds done since the last call.
+        callback : callable, optional
+            Called after each round with its number, its loss and the seconds spent on updates so
+            far; in compiled runs for some rounds at a time.
+        keep_losses : bool
+            Whether the result has all losses and times; for streams without an end only its
+            ``summary`` stays, in constant memory.
+        on_error : {"restore", "keep"}
+            After an exception, Ctrl-C included, the learner is as before the run, or keeps the
+            rounds done: it is in the round that failed, and goes on with
+            ``stream.from_round(learner.t)``.
+        checkpoint : path-like, optional
+            Where to `save` the learner: at the end of the run, and after an exception where
+            `on_error` is "keep". The file is whole at any moment. A learner that has played one
+            stream alone knows the position in it: its `t`.
+        every : int, optional
+            Save after rounds `every`, 2 `every`, ... too.
 
         Returns
         -------
@@ -246,31 +262,32 @@ class OnlineLearner(Learner):
         Raises
         ------
         TypeError, ValueError, FloatingPointError
-            As `observe`, naming the round. The learner is then as before the run.
+            As `observe`, naming the round; see `on_error` for the learner.
+        OSError
+            If a checkpoint cannot be written.
         """
         require_stream(stream)
-        if progress is not None and not callable(progress):
-            raise TypeError(
-                "progress must be a function of the number of rounds done, but it is "
-                f"{shown(progress)}"
-            )
-        return self._guard.alone(self._run, stream, checkpoints, progress)
+        wishes = Wishes(progress, callback, keep_losses, on_error, checkpoint, every).checked()
+        return self._guard.alone(self._run, stream, checkpoints, wishes)
 
-    def _run(
-        self,
-        stream: Iterable[Any],
-        checkpoints: Iterable[Any],
-        progress: Callable[[int], object] | None,
-    ) -> RunResult:
+    def _run(self, stream: Iterable[Any], checkpoints: Iterable[Any], wishes: Wishes) -> RunResult:
         keep = checked_rounds(checkpoints, self._t)
         saved = (self._t, self._dtype, self._engine, self._played, self._fused)
-        if self._engine is not None:
+        restores = wishes.on_error == "restore"
+        if restores and self._engine is not None:
             self._engine = self._engine.copy()
         try:
-            return play_stream(self, stream, keep, progress)
-        except BaseException:
-            self._t, self._dtype, self._engine, self._played, self._fused = saved
+            result = play_stream(self, stream, keep, wishes)
+        except BaseException as error:
+            if restores:
+                self._t, self._dtype, self._engine, self._played, self._fused = saved
+            else:
+                if hasattr(error, "add_note"):  # since Python 3.11
+                    error.add_note(f"The learner keeps its rounds and is in round {self._t}.")
+                wishes.save(self)
             raise
+        wishes.save(self)
+        return result
 
     def __repr__(self) -> str:
         return (
@@ -350,11 +367,11 @@ class OnlineLearner(Learner):
                 self._commit(engine, dtype, done)
         except BaseException:
             # Handlers of signals are called, and raise, when compiled code has ended. Another one
-            # may interrupt the next call, so there is none. A run that did some of the rounds goes
-            # back to where it began.
-            if losses[-1] == n and self._t == t:
+            # may interrupt the next call, so there is none but of what says how many are whole.
+            whole = int(losses[-1])
+            if whole and self._t == t:
                 self._engine, self._dtype, self._played, self._fused = engine, dtype, None, True
-                self._t = t + n
+                self._t = t + whole
             raise
         if done < n:
             self._problem.rows(batch, dtype)  # names NaN or infinity in the features

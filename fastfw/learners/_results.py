@@ -15,7 +15,7 @@ from fastfw._show import data_frame, html_table, short
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["FitResult", "Round", "RunResult"]
+__all__ = ["FitResult", "Round", "RunResult", "RunSummary"]
 
 
 class Round(NamedTuple):
@@ -25,6 +25,27 @@ class Round(NamedTuple):
     loss: float
 
 
+class RunSummary(NamedTuple):
+    """A run in a few numbers, which need no more memory the longer it lasts.
+
+    Attributes
+    ----------
+    rounds : int
+        Rounds played.
+    mean : float
+        Mean of their losses; NaN before any.
+    last : ndarray of float64
+        The latest losses, of at most 1,000 rounds.
+    seconds : float
+        Time spent on updates.
+    """
+
+    rounds: int
+    mean: float
+    last: npt.NDArray[np.float64]
+    seconds: float
+
+
 @dataclass(frozen=True, repr=False)
 class RunResult:
     """Outcome of `OnlineLearner.run` over T rounds.
@@ -32,10 +53,11 @@ class RunResult:
     Attributes
     ----------
     losses : ndarray of float64, shape (T,)
-        Loss of x_t on batch t, before the update.
+        Loss of x_t on batch t, before the update; empty after ``run(keep_losses=False)``.
     seconds : ndarray of float64, shape (T,)
         Cumulative time of the updates, without evaluation and without making the batches. A
-        compiled run measures several rounds at a time and spreads their time evenly.
+        compiled run measures several rounds at a time and spreads their time evenly. Empty where
+        the losses are.
     decision : ndarray, shape of the set
         The decision after the last round, x_{T+1}.
     average : ndarray, shape of the set
@@ -50,6 +72,8 @@ class RunResult:
         Those decisions x_t.
     checkpoint_seconds : ndarray of float64, shape (k,)
         Update time spent before each of those rounds.
+    summary : RunSummary
+        Rounds, their mean loss and the latest losses, whether or not all are kept.
     """
 
     losses: npt.NDArray[np.float64]
@@ -61,23 +85,23 @@ class RunResult:
     checkpoints: npt.NDArray[np.intp]
     decisions: FloatArray
     checkpoint_seconds: npt.NDArray[np.float64]
+    summary: RunSummary
 
     def __repr__(self) -> str:
-        T = len(self.losses)
-        per_round = 1e3 * self.seconds[-1] / T if T else 0.0
+        T, mean, _, seconds = self.summary
         return (
-            f"<RunResult: {T} rounds, mean loss {self.losses.mean() if T else float('nan'):.4f}, "
-            f"{per_round:.3g} ms per round, {self.gradient_evaluations} gradient evaluations>"
+            f"<RunResult: {T} rounds, mean loss {mean:.4f}, {1e3 * seconds / max(T, 1):.3g} "
+            f"ms per round, {self.gradient_evaluations} gradient evaluations>"
         )
 
     def _repr_html_(self) -> str:
-        T = len(self.losses)
+        T, mean, last, seconds = self.summary
         what = []
         if T:
             what = [
-                ("mean loss", short(self.losses.mean())),
-                ("last loss", short(self.losses[-1])),
-                ("time per round", f"{1e3 * self.seconds[-1] / T:.3g} ms"),
+                ("mean loss", short(mean)),
+                ("last loss", short(last[-1])),
+                ("time per round", f"{1e3 * seconds / T:.3g} ms"),
             ]
         return html_table(
             "RunResult",

@@ -5,39 +5,89 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from itertools import pairwise
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, batch_parts, positive_int
-from fastfw.learners._results import RunResult
+from fastfw._checks import FloatArray, batch_parts, positive_int, shown
+from fastfw._interrupts import defer_signals
+from fastfw.learners._results import RunResult, RunSummary
 from fastfw.problems import Rows
 from fastfw.streams import Batch, Dataset, IndexedStream
 
-__all__ = ["batch_size", "checked_rounds", "play_stream", "require_stream"]
+__all__ = ["Wishes", "batch_size", "checked_rounds", "play_stream", "require_stream"]
 
 # Rows handed to an engine at a time: enough to forget the cost of the call, but of loops that are
 # compiled as a whole, which cannot be interrupted, no more than about a tenth of a second's work.
 _ROWS_AT_ONCE, _MOST_ROWS_AT_ONCE, _WORK_AT_ONCE = 2048, 65536, 1 << 31
+
+# The latest losses in a run's summary.
+_WINDOW = 1000
+
+
+class Wishes(NamedTuple):
+    """What is wanted of a run beside its rounds; see `OnlineLearner.run`."""
+
+    progress: Callable[[int], object] | None = None
+    callback: Callable[[int, float, float], object] | None = None
+    keep_losses: bool = True
+    on_error: str = "restore"
+    checkpoint: str | PathLike[str] | None = None
+    every: int | None = None
+
+    def checked(self) -> Wishes:
+        """Refuse what cannot be granted, before the first round."""
+        for name, wanted in (
+            ("progress", "the number of rounds done"),
+            ("callback", "round, loss and seconds"),
+        ):
+            given = getattr(self, name)
+            if given is not None and not callable(given):
+                raise TypeError(f"{name} must be a function of {wanted}, but it is {shown(given)}")
+        if self.on_error not in ("restore", "keep"):
+            raise ValueError(f"on_error must be 'restore' or 'keep', but it is {self.on_error!r}")
+        if self.every is not None:
+            positive_int(self.every, "every")
+            if self.checkpoint is None:
+                raise TypeError("every says how often to write a checkpoint: give checkpoint, too")
+        if self.checkpoint is not None:
+            path = Path(self.checkpoint)
+            if path.is_dir() or not path.parent.is_dir():
+                raise FileNotFoundError(
+                    f"checkpoint must be a file in a folder that exists, but it is {path}"
+                )
+        return self
+
+    def to_checkpoint(self, t: int) -> int | None:
+        """Return how many rounds, from round t on, are played before the next checkpoint."""
+        return None if self.every is None else self.every - (t - 1) % self.every
+
+    def save(self, learner: Any) -> None:
+        """Write a checkpoint, if one is wanted."""
+        if self.checkpoint is not None:
+            learner.save(self.checkpoint)
 
 
 def play_stream(
     learner: Any,
     stream: Iterable[Any],
     keep: list[int],
-    progress: Callable[[int], object] | None,
+    wishes: Wishes,
 ) -> RunResult:
-    """Play all rounds of a stream; `keep` and `progress` as in `OnlineLearner.run`."""
+    """Play all rounds of a stream, keeping the decisions of some."""
     losses: list[npt.NDArray[np.float64]] = []
     seconds: list[npt.NDArray[np.float64]] = []
     decisions: list[FloatArray] = []
     at: list[float] = []
-    elapsed, evaluations, calls = 0.0, 0, 0
-    rounds = (
-        _indexed(learner, stream, keep) if _reads_rows(learner, stream) else _each(learner, stream)
-    )
+    elapsed, evaluations, calls, total, played = 0.0, 0, 0, 0.0, 0
+    last = np.empty(0)
+    reads_rows = _reads_rows(learner, stream)
+    rounds = _indexed(learner, stream, keep, wishes) if reads_rows else _each(learner, stream)
     for play, sizes in rounds:
         while len(at) < len(keep) and keep[len(at)] == learner._t:
             decisions.append(learner.play())
@@ -46,13 +96,21 @@ def play_stream(
         begun = time.perf_counter()
         block = play()
         spent = time.perf_counter() - begun
-        losses.append(block)
-        seconds.append(elapsed + spent * np.arange(1, k + 1) / k)
-        elapsed += spent
+        when = elapsed + spent * np.arange(1, k + 1) / k
+        if wishes.keep_losses:
+            losses.append(block)
+            seconds.append(when)
+        last = np.concatenate([last, block])[-_WINDOW:]
+        total, played, elapsed = total + float(block.sum()), played + k, elapsed + spent
         evaluations += sum(learner._evaluations(t + i, size) for i, size in enumerate(sizes))
         calls += sum(learner._lmo_calls(t + i) for i in range(k))
-        if progress is not None:
-            progress(k)
+        if wishes.every is not None and (learner._t - 1) % wishes.every == 0:
+            wishes.save(learner)
+        if wishes.callback is not None:
+            for i in range(k):
+                wishes.callback(t + i, float(block[i]), float(when[i]))
+        if wishes.progress is not None:
+            wishes.progress(k)
     while len(at) < len(keep) and keep[len(at)] == learner._t:
         decisions.append(learner.play())
         at.append(elapsed)
@@ -71,6 +129,7 @@ def play_stream(
         checkpoints=np.array(keep, np.intp),
         decisions=np.array(decisions, learner.dtype).reshape(shape),
         checkpoint_seconds=np.array(at),
+        summary=RunSummary(played, total / played if played else float("nan"), last, elapsed),
     )
 
 
@@ -100,9 +159,9 @@ def _each(learner: Any, stream: Iterable[Any]) -> Iterator[tuple[Callable[[], An
 
 
 def _indexed(
-    learner: Any, stream: Iterable[Any], keep: list[int]
+    learner: Any, stream: Iterable[Any], keep: list[int], wishes: Wishes
 ) -> Iterator[tuple[Callable[[], Any], list[int]]]:
-    """Yield rounds of an indexed stream, many at a time, cut where a decision is kept."""
+    """Yield rounds of an indexed stream, many at a time, cut where decision or state is kept."""
     assert isinstance(stream, IndexedStream)
     data = stream.data
     dtype = learner._dtype or data.dtype
@@ -119,12 +178,15 @@ def _indexed(
             ahead = bisect_right(keep, learner._t)
             if ahead < len(keep):
                 stop = min(stop, first + keep[ahead] - learner._t)
+            stop = min(stop, first + (wishes.to_checkpoint(learner._t) or stop))
             part = block[first:stop]
             rows = Rows(whole.X, whole.y, part.reshape(-1))
             starts = np.arange(0, part.size + 1, B, dtype=np.intp)
 
             def play(rows: Rows = rows, starts: Any = starts) -> Any:
-                with learner._guard.state:
+                # what takes several steps is not cut in two where nothing is restored
+                whole = wishes.on_error == "keep" and not learner._loops
+                with learner._guard.state, defer_signals() if whole else nullcontext():
                     return learner._advance(rows, starts, data, dtype)
 
             yield play, [B] * len(part)
