@@ -94,10 +94,32 @@ def csr_parts(X: CSR) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[A
     return X.indptr, X.indices, X.data
 
 
+def kernel_features(X: Any) -> Any:
+    """Return features as kernels tell them apart; what is not sparse stays as it is."""
+    if not is_sparse(X):
+        return X
+    from fastfw.kernels import csr
+
+    return csr.CSR(*csr_parts(X))
+
+
 def taken(X: CSR, rows: npt.NDArray[np.intp]) -> CSR:
     """Return the given rows of a canonical matrix, canonical too."""
     part = X[rows]
     return assembled(part.data, part.indices, part.indptr, part.shape)
+
+
+def stacked(parts: list[CSR]) -> CSR:
+    """Return canonical matrices of one width one below the other, canonical too."""
+    sizes = np.array([part.indices.size for part in parts])
+    nnz, d = int(sizes.sum()), parts[0].shape[1]
+    width = np.int64 if max(d, nnz) > _INT32_MAX else np.int32
+    before = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    ends = [first + part.indptr[1:] for first, part in zip(before, parts, strict=True)]
+    indptr = np.concatenate([[0], *ends]).astype(width)
+    indices = np.concatenate([part.indices for part in parts]).astype(width)
+    data = np.concatenate([part.data for part in parts])
+    return assembled(data, indices, indptr, (indptr.size - 1, d))
 
 
 def assembled(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> CSR:

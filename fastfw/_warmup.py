@@ -66,7 +66,7 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
             for data in ("dense", "mostly zeros")
         },
         "bytes": ("softmax", linear, "bytes", {}),
-        "sparse rows": ("softmax", linear, "sparse rows", {}),
+        "sparse rows": ("softmax", [*linear, "OFW", "OAW"], "sparse rows", {}),
         "threads": ("softmax", [*linear, "MORGFW"], "dense", {**sub_batches, "threads": 2}),
         "threads, bytes": ("softmax", [*linear, "MORGFW"], "bytes", {**sub_batches, "threads": 2}),
         "steps engine": (

@@ -23,7 +23,7 @@ from fastfw._checks import (
     sealed,
 )
 from fastfw._codes import Codes
-from fastfw._csr import csr_parts, is_sparse, taken
+from fastfw._csr import is_sparse, kernel_features, taken
 from fastfw._layout import padded, unpadded
 from fastfw.streams import Batch, Dataset
 
@@ -211,7 +211,7 @@ class Classification:
         model, out = self.kernel_model(), np.empty(rows.size)
         if is_sparse(A):
             columns = np.ascontiguousarray(first.T)
-            csr.sample_losses(csr.CSR(*csr_parts(A)), model, y, rows, columns, tail, out)
+            csr.sample_losses(kernel_features(A), model, y, rows, columns, tail, out)
         else:
             u = padded(first, first.dtype)
             gradients.sample_losses(A, model, y, rows, u, 1.0, tail, out)
@@ -246,7 +246,7 @@ class Classification:
         if is_sparse(A):
             columns = np.ascontiguousarray(first.T)
             G = np.zeros_like(columns)
-            parts = csr.CSR(*csr_parts(A))
+            parts = kernel_features(A)
             loss = csr.loss_and_gradient(parts, model, y, rows, columns, tail, G, rest)
             G = G.T
         else:

@@ -122,8 +122,8 @@ def add_gradient(A, rows, R, g):
 
 
 @kernel()
-def _transposed(rows, s, block):
-    """block[:, i] = s rows[i]; further columns become 0."""
+def transposed(rows, s, block):
+    """Block[:, i] = s rows[i]; further columns become 0."""
     real = block.dtype.type
     scale = real(s)
     n = rows.shape[0]
@@ -145,7 +145,7 @@ def sample_losses(A, model, y, rows, u, tail, out):
     for start in range(0, rows.shape[0], LONGEST_BLOCK):
         block = rows[start : start + LONGEST_BLOCK]
         n = block.shape[0]
-        _transposed(first[start : start + n], 1.0, Z)
+        transposed(first[start : start + n], 1.0, Z)
         block_losses(model, space, Z, tail, y, block, out[start : start + n])
 
 
@@ -180,7 +180,7 @@ def residuals(
     for start in range(0, rows.shape[0], LONGEST_BLOCK):
         block = rows[start : start + LONGEST_BLOCK]
         n = block.shape[0]
-        _transposed(R[start : start + n], s, Z)
+        transposed(R[start : start + n], s, Z)
         loss += head(model, space, Z, tail, y, block, alpha, r, FIRST, tail_gradient)
         if mode != NO_PREVIOUS:
             if mode == ONE_VERTEX_BACK:
@@ -193,7 +193,7 @@ def residuals(
                                 Z[c, i] -= real(moved[c, k]) * A.data[q]
                 scaled(Z, real(shrink))
             else:
-                _transposed(other[start : start + n], 1.0, Z)
+                transposed(other[start : start + n], 1.0, Z)
             head(model, space, Z, tail_previous, y, block, -beta, r, ADDED, tail_gradient)
         for i in range(n):
             for c in range(n_rows):

@@ -430,8 +430,6 @@ def test_the_same_model_as_from_dense_features(method, dtype, reduction):
 
 
 OTHERS = {
-    "OFW": (fw.OFW, {}),
-    "OAW": (fw.OAW, {}),
     "MORGFW": (fw.MORGFW, {"rounds": 5, "inner_steps": 4}),
     "MORGFW, sub-batches": (fw.MORGFW, {"rounds": 5, "inner_steps": 4, "sub_batch_size": 2}),
     "MetaFrankWolfe": (fw.MetaFrankWolfe, {"rounds": 5, "inner_steps": 6}),
@@ -455,17 +453,73 @@ def test_methods_without_kernels_for_sparse_rows_take_steps(name):
     assert np.abs(result.losses - wanted.losses).max() <= 1e-13
 
 
-@pytest.mark.parametrize("name", ["OFW", "OAW"])
-def test_compiled_rounds_cannot_turn_into_steps(name):
+def test_compiled_rounds_cannot_turn_into_steps():
     A, y = make_data()
-    method, options = OTHERS[name]
-    learner = method(*problem_and_ball(D), **options)
+    learner = fw.MORGFW(*problem_and_ball(D), rounds=5, inner_steps=4)
     learner.observe((A[:5], y[:5]))
-    with pytest.raises(TypeError, match=f"for which {name} has no compiled rounds"):
-        learner.observe((sparse.csr_array(A[:5]), y[:5]))
-    with pytest.raises(TypeError, match="no compiled rounds"):
-        learner.run(make_stream(sparse.csr_array(A), y, 2))
+    for play in (
+        lambda: learner.observe((sparse.csr_array(A[:5]), y[:5])),
+        lambda: learner.run(make_stream(sparse.csr_array(A), y, 2)),
+    ):
+        with pytest.raises(TypeError, match="for which MORGFW has no compiled rounds"):
+            play()
     assert (learner.t, learner.engine) == (2, "fused")
+
+
+@pytest.mark.parametrize("name", ["OFW", "OAW"])
+@pytest.mark.parametrize("model", ["softmax", "network", "random ties"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_past_on_sparse_rows(name, model, dtype, tmp_path):
+    """As from oracle calls: rows twice or empty, zeros that are stored, dense rows in between."""
+    rng = np.random.default_rng(4)
+    A, y = make_data(dtype=dtype)
+    A = A * (rng.random(A.shape) < 0.4)
+    A[3] = 0.0
+    S = sparse.csr_array(A)
+    S.data[::7] = 0.0  # stored, and not seen by those who look at A
+    A = S.toarray()
+    if model == "network":
+        problem = fw.OneHiddenLayer(D, 3, C, "tanh")
+        M = problem.l1_balls(2.0, 1.0)
+    else:
+        problem, M = problem_and_ball(D)
+        M = M if model == "softmax" else fw.RowL1Ball((C, D), M.radius, "random", seed=3)
+    step, method = lambda t: (0.5, 0.95, 0.1, 1.0)[t % 4], getattr(fw, name)
+    start = 0.5 * M.lmo(rng.standard_normal(M.shape)).toarray() if model == "softmax" else None
+    learner, wanted = (
+        method(problem, M, step=step, start=start, dtype=dtype, engine=engine)
+        for engine in ("fused", "steps")
+    )
+    dense, rows = fw.Dataset(A, y), fw.Dataset(S, y)
+    for t in range(12):
+        numbers = np.append(rng.integers(len(A), size=4), [3, 3])
+        given = [fw.Batch(rows, numbers), (S[numbers], y[numbers])]
+        if t > 2:
+            given.append(fw.Batch(dense, numbers))
+        loss = learner.observe(given[t % len(given)]).loss
+        other = wanted.observe((A[numbers], y[numbers])).loss
+        tolerance = 1e-12 if dtype == np.float64 else 2e-5
+        assert abs(loss - other) <= 10 * tolerance
+        assert np.abs(learner.play() - wanted.play()).max() <= tolerance
+        assert learner.engine == "fused"
+        if t % 5 == 4:
+            learner.save(tmp_path / "learner")
+            twin = method.load(tmp_path / "learner", step=step)
+            twin.observe(given[0]), learner.observe(given[0])
+            wanted.observe((A[numbers], y[numbers]))
+            assert twin.play().tobytes() == learner.play().tobytes()
+            learner = twin
+
+
+def test_a_dense_past_takes_sparse_rows():
+    A, y = make_data()
+    learner, wanted = (fw.OFW(*problem_and_ball(D)) for _ in range(2))
+    data = fw.Dataset(sparse.csr_array(A), y)
+    for t in range(9):
+        batch = fw.Batch(data, np.arange(t, t + 5))
+        wanted.observe((A[t : t + 5], y[t : t + 5]))
+        learner.observe(batch if t % 3 else (A[t : t + 5], y[t : t + 5]))
+        assert np.abs(learner.play() - wanted.play()).max() <= 1e-12
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32])

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import reference as ref
+from fastfw._csr import csr_features, kernel_features
 from fastfw.kernels import history
 from sizes import sized
 
@@ -31,23 +33,43 @@ def weighted_gradient(x, X, y, weights):
     return (R * weights[:, np.newaxis]).T @ X
 
 
+def laid(layout, X, u):
+    """Features, u, and which rows of it are in use, as kernels take them."""
+    if layout == "dense":
+        return X, u, np.arange(len(u))
+    A = kernel_features(csr_features(sparse.csr_array(X)))
+    return A, np.ascontiguousarray(u.T), np.arange(u.shape[1])
+
+
+layouts = pytest.mark.parametrize("layout", ["dense", "csr"])
+
+
 def close(a, b, dtype, n=1):
     scale = max(1.0, np.abs(b).max())
     return np.abs(a - b).max() <= 30 * n**0.5 * np.finfo(dtype).eps * scale
 
 
+@layouts
 @dtypes
 @pytest.mark.parametrize(
     ("n", "C", "d"), [(1, 2, 1), (5, 3, 8), (67, 5, 17), (sized(2500, 1100), 6, 3), (70, 12, 33)]
 )
-def test_gradients_of_a_batch_and_of_the_past(dtype, n, C, d):
+def test_gradients_of_a_batch_and_of_the_past(layout, dtype, n, C, d):
     X, y, u, s = arrays(n, C, d, dtype)
     x = s * u.astype(np.float64)
     rng = np.random.default_rng(1)
     rows = read_only(rng.permutation(n))
-    G, partial = rng.standard_normal((C, d)), rng.standard_normal((C, d)).astype(dtype)
-    logits = np.empty((n, C), dtype)
-    loss = history.newest_gradient(X, y, rows, u, s, 0.25, logits, partial, G)
+    features, u, used = laid(layout, X, u)
+    G, partial = rng.standard_normal(u.shape), rng.standard_normal(u.shape).astype(dtype)
+    history.clear(G, used)
+    history.clear(partial, used)
+    logits, tail = np.empty((n, C), dtype), np.empty(0)
+    nothing = 1.0, np.zeros(C, np.intp), np.zeros(C)
+    loss = history.add_gradient(
+        features, None, y, rows, np.full(n, 0.25), True, logits, *nothing, True, u, s, tail,
+        partial, G, tail, used,
+    )  # fmt: skip
+    G = G if layout == "dense" else np.ascontiguousarray(G.T)
     A, eps = X[rows].astype(np.float64), 30 * float(np.finfo(dtype).eps)
     assert loss == pytest.approx(ref.loss(x, A, y[rows], "sum"), rel=eps)
     assert close(logits, A @ x.T, dtype, d)
@@ -58,22 +80,24 @@ def test_gradients_of_a_batch_and_of_the_past(dtype, n, C, d):
     weights = rng.random(n)
     wanted = wanted + weighted_gradient(x, A, y[rows], weights)
     for again in (False, True):
-        total, kept = G.copy(), logits.copy()
+        total, kept = (G if layout == "dense" else np.ascontiguousarray(G.T)).copy(), logits.copy()
         if again:
             kept[:] = 7.0
-        nothing = np.zeros(C, np.intp), np.zeros(C)
-        history.add_past_gradient(
-            X, y, rows, weights, kept, 1.0, *nothing, again, u, s, partial, total
-        )
-        assert close(total, wanted, dtype, n)
+        history.add_gradient(
+            features, None, y, rows, weights, False, kept, *nothing, again, u, s, tail, partial,
+            total, tail, used,
+        )  # fmt: skip
+        assert close(total if layout == "dense" else total.T, wanted, dtype, n)
         assert not partial.any()
         assert kept.tobytes() == logits.tobytes()
 
 
+@layouts
 @dtypes
-def test_a_step_moves_the_logits(dtype):
+def test_a_step_moves_the_logits(layout, dtype):
     n, C, d = 70, 3, 9
     X, y, u, s = arrays(n, C, d, dtype)
+    X = X * (X > 0.0)
     rows = read_only(np.arange(n)[::2].copy())
     index, value, eta = np.array([4, 0, 8]), np.array([2.0, -2.0, 2.0]), 0.3
     x = s * u.astype(np.float64)
@@ -82,13 +106,17 @@ def test_a_step_moves_the_logits(dtype):
     v[np.arange(C), index] = value
     x = x + eta * (v - x)
     moved = logits.copy()
-    history.move_logits(X, rows, 1.0 - eta, index, eta * value, moved)
+    features, u, used = laid(layout, X, u)
+    history.move_outputs(features, rows, 1.0 - eta, index, eta * value, moved)
     assert close(moved, X[rows] @ x.T, dtype, d)
     # the sweep of the next gradient does the very same
-    weights, G, partial = np.ones(len(rows)), np.zeros((C, d)), np.zeros((C, d), dtype)
-    history.add_past_gradient(
-        X, y, rows, weights, logits, 1.0 - eta, index, eta * value, False, u, s, partial, G
-    )
+    weights, G, partial = np.ones(len(rows)), np.zeros(u.shape), np.zeros(u.shape, dtype)
+    tail = np.empty(0)
+    history.add_gradient(
+        features, None, y, rows, weights, False, logits, 1.0 - eta, index, eta * value, False, u, s,
+        tail, partial, G, tail, used,
+    )  # fmt: skip
+    G = G if layout == "dense" else G.T
     assert logits.tobytes() == moved.tobytes()
     assert close(G, weighted_gradient(x, X[rows], y[rows], weights), dtype, n)
 

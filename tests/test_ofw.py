@@ -196,7 +196,7 @@ def test_data_sets_over_the_same_memory_are_one():
 def test_each_kernel_is_compiled_once_per_dtype():
     from fastfw.kernels import history
 
-    kernels = (history.newest_gradient, history.share_past, history.insert)
+    kernels = (history.add_gradient, history.share_past, history.insert)
     for dtype in (np.float64, np.float32):
         problem, ball, stream, batches = case(SHAPES[1], rounds=3, dtype=dtype)
         for method in (fw.OFW, fw.OAW):

@@ -19,7 +19,6 @@ from fastfw.kernels import (
     l1,
     meta,
     models,
-    network_past,
     points,
     products,
     sets,
@@ -333,6 +332,7 @@ class History(Batches):
         self.kept = np.zeros((self.count, n_classes), dtype)
         self.new = np.zeros((size, n_classes), dtype)
         self.scratch, self.G = np.zeros_like(self.u), np.zeros((n_classes, d))
+        self.tail, self.used = np.empty(0), np.arange(n_classes)
         self.index = self.rng.integers(d, size=n_classes)
         self.shift = np.full(n_classes, 0.01)
         self.vertices = self.rng.integers(-d, d, size=(50, n_classes))
@@ -341,9 +341,10 @@ class History(Batches):
 
     def add(self, again):
         """Gradient of the past, from logits that are computed anew or moved."""
-        history.add_past_gradient(
-            *(self.A, self.y, self.past, self.weights, self.kept, 0.99, self.index, self.shift),
-            *(again, self.u, 1.0, self.scratch, self.G),
+        history.add_gradient(
+            *(self.A, None, self.y, self.past, self.weights, False, self.kept, 0.99, self.index),
+            *(self.shift, again, self.u, 1.0, self.tail, self.scratch, self.G, self.tail),
+            self.used,
         )
 
     def time_past_gradient(self, dtype):
@@ -353,9 +354,11 @@ class History(Batches):
         self.add(True)
 
     def time_newest_gradient(self, dtype):
-        history.newest_gradient(
-            *(self.A, self.y, self.rows(), self.u, 1.0, 1.0 / self.sizes.batch_size, self.new),
-            *(self.scratch, self.G),
+        history.clear(self.G, self.used)
+        history.add_gradient(
+            *(self.A, None, self.y, self.rows(), self.weights, True, self.new, 1.0, self.index),
+            *(self.shift, True, self.u, 1.0, self.tail, self.scratch, self.G, self.tail),
+            self.used,
         )
 
     def time_slopes_of_50_vertices(self, dtype):
@@ -397,7 +400,7 @@ class Network(Batches):
         self.kept = np.zeros((len(self.past), m), dtype)
         self.index, self.shift = self.rng.integers(d, size=m), np.full(m, 0.01)
         self.scratch, self.sums = np.zeros_like(self.u), np.zeros((m, d))
-        self.sums_of_tail = np.zeros(len(self.tail))
+        self.sums_of_tail, self.used = np.zeros(len(self.tail)), np.arange(m)
         work.warm(self, dtype)
 
     def time_loss_and_gradient(self, dtype):
@@ -407,10 +410,10 @@ class Network(Batches):
 
     def add(self, again):
         """Gradients of the past, from outputs that are computed anew or moved."""
-        network_past.add_past_gradient(
-            *(self.A, self.y, self.past, self.weights, self.kept, 0.99, self.index, self.shift),
-            *(again, self.u, 1.0, self.tail, NETWORK, self.scratch, self.sums),
-            self.sums_of_tail,
+        history.add_gradient(
+            *(self.A, NETWORK, self.y, self.past, self.weights, False, self.kept, 0.99),
+            *(self.index, self.shift, again, self.u, 1.0, self.tail, self.scratch, self.sums),
+            *(self.sums_of_tail, self.used),
         )
 
     def time_past_gradient(self, dtype):

@@ -16,10 +16,10 @@ from fastfw._interrupts import defer_signals
 from fastfw._threads import number_of_threads
 from fastfw.custom import what_is_not_finite
 from fastfw.learners._engines import Engine, StepsEngine
+from fastfw.learners._lazy import LazyEngine
 from fastfw.learners._learner import Learner, State
 from fastfw.learners._results import Round, RunResult
 from fastfw.learners._streaming import Wishes, checked_rounds, play_stream, require_stream
-from fastfw.learners.compiled import LinearEngine
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.streams import Batch, Dataset
@@ -358,7 +358,7 @@ class OnlineLearner(Learner):
     ) -> npt.NDArray[np.float64]:
         """Play the rounds of rows[starts[i]:starts[i+1]] in compiled code, holding the state."""
         engine = self._open(dtype) if self._engine is None else self._engine
-        if isinstance(engine, LinearEngine):
+        if isinstance(engine, LazyEngine):
             engine = engine.suited(is_sparse(rows.X))
         t, n, losses = self._t, starts.size - 1, np.zeros(starts.size)
         try:

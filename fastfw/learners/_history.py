@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -11,15 +12,17 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
+from fastfw._csr import csr_features, csr_parts, is_sparse, kernel_features, stacked, taken
+from fastfw._layout import is_scale
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import StepsEngine
-from fastfw.learners._gradients import past_gradient
+from fastfw.learners._gradients import PastGradient, nothing
 from fastfw.learners._lazy import Arrays, LazyEngine
-from fastfw.learners._learner import MOST
+from fastfw.learners._learner import MOST, State
 from fastfw.learners._oracles import evaluate, slope
 from fastfw.learners._past import Past, Samples
 from fastfw.learners.compiled import in_l1_balls
-from fastfw.problems import Classification, Rows
+from fastfw.problems import Classification, Rows, all_rows
 from fastfw.streams import Batch, Dataset
 
 __all__ = ["FusedPast", "HistoryLearner"]
@@ -35,10 +38,12 @@ class PassingRows(Rows):
 class HistoryLearner(OnlineLearner):
     """Base of the methods that ask for the gradients of all losses so far, every round."""
 
+    _fuses_sparse = True
     _threaded = True
     _growing = frozenset(
         (
             *("samples", "sources", "numbers", "shares", "logits", "features", "labels"),
+            *("entries", "columns", "ends"),
             *("vertices", "weights"),
         )
     )
@@ -72,6 +77,10 @@ class HistoryLearner(OnlineLearner):
             rows = PassingRows(*rows)
         return super()._advance(rows, starts, batch, dtype)
 
+    def _fresh(self, engine: str, state: State) -> Any:
+        made = super()._fresh(engine, state)
+        return made.suited(True) if engine == "fused" and "columns" in state else made
+
     def _read(self, engine: Any, stored: dict[str, Any]) -> dict[str, Any]:
         past = {}
         if isinstance(engine, StepsEngine):
@@ -90,12 +99,12 @@ class HistoryLearner(OnlineLearner):
 
 
 class FusedPast(LazyEngine):
-    """The gradient of the whole past from kept logits, a vertex, a step.
+    """The gradient of the whole past from kept outputs, a vertex, a step.
 
     Samples of one data set in memory are kept as row numbers, each once; those of other
-    batches are copied. Logits follow the iterate step by step, see ``kernels.history``: those of
-    x_t are ``keep * logits + shift A[:, index]`` until a round has gone through them. Of a network,
-    outputs of the first layer are kept in their place, see ``kernels.network_past``.
+    batches are copied. What the first layer gives for them, logits of softmax regression, follows
+    the iterate step by step, see ``kernels.history``: it is ``keep * logits + shift A[:, index]``
+    until a round has gone through them.
     """
 
     def __init__(
@@ -106,32 +115,58 @@ class FusedPast(LazyEngine):
         step: Callable[[int], float] | None = None,
         threads: int = 1,
     ) -> None:
+        first = problem.first_layer
+        u = start.reshape(-1)[: math.prod(first)].reshape(first).copy()
         # scalars: scale, weight of the sum, rounding in the logits
-        super().__init__(problem, start, 3)
-        self._weight = problem.weight
-        self._step = step
-        self._keep, self._index = 1.0, np.zeros(len(self.u), np.intp)
-        self._shift = np.zeros(len(self.u))
+        super().__init__(first, start, u, (1.0, 0.0, 0.0), 2)
+        self._start = start
+        self._weight, self._step = problem.weight, step
+        self._last = nothing(self._n_rows)
         #: Number of samples after each round.
         self.samples: list[int] = []
         self.sources: list[Samples] = []
-        self._gradient = past_gradient(problem, set, self, threads)
+        self._make_gradient = partial(PastGradient, problem, set, threads=threads)
+        self._gradient = self._make_gradient(u, False)
+
+    def _suits(self, sparse: bool) -> bool:
+        return super()._suits(sparse) or bool(self.samples)  # rows of the other kind are converted
+
+    def lay(self, sparse: bool) -> None:
+        """As `LazyEngine.lay`."""
+        super().lay(sparse)
+        self._gradient = self._make_gradient(self.u, sparse)
 
     def rounds(self, t: int, rows: Rows, starts: IndexArray, losses: FloatArray) -> int:
         """Play rounds t, t + 1, ..., see `Engine`."""
         n = starts.size - 1
         for i in range(n):
-            batch = rows.rows[starts[i] : starts[i + 1]]
+            given, batch = self._laid(rows, rows.rows[starts[i] : starts[i + 1]])
             weight = self._weight(batch.size)
-            loss, logits = self._add_up(rows, batch, weight)
+            loss, logits = self._add_up(given, batch, weight)
             losses[i] = loss * weight
             vertex = self._choose(t + i) if math.isfinite(loss) else None
             if vertex is None:
                 return i
-            self._remember(rows, batch, weight, logits)
+            self._remember(given, batch, weight, logits)
             self._move(*vertex)
             losses[n] = i + 1
         return n
+
+    def _laid(self, rows: Rows, batch: IndexArray) -> tuple[Rows, IndexArray]:
+        """Return a batch whose features are of the kind that the past has."""
+        if is_sparse(rows.X) == self.sparse:
+            return rows, batch
+        X = rows._replace(rows=batch).gathered()
+        y = tuple(part[batch] for part in rows.y) if isinstance(rows.y, tuple) else rows.y[batch]
+        if not self.sparse:
+            X = X.toarray()
+            X.flags.writeable = False
+        else:
+            from scipy import sparse
+
+            X = csr_features(sparse.csr_array(X), dtype=X.dtype)
+        numbers = all_rows(batch.size)
+        return PassingRows(X, y, numbers), numbers
 
     def _add_up(self, rows: Rows, batch: IndexArray, weight: float) -> tuple[float, FloatArray]:
         """Gradients of the batch and of the past at x_t; return the batch's loss and logits."""
@@ -141,9 +176,9 @@ class FusedPast(LazyEngine):
             return loss, logits
         again = bool(self.scalars[2] > _LARGEST_DRIFT)
         for source in self.sources:
-            self._gradient.add(self, source, self._keep, self._index, self._shift, again)
+            self._gradient.add(self, source, self._last, again)
         # The logits are those of x_t now, whatever becomes of this round.
-        self._keep, self._shift = 1.0, np.zeros_like(self._shift)
+        self._last = nothing(self._n_rows)
         return loss, logits
 
     def _choose(self, t: int) -> tuple[IndexArray, npt.NDArray[np.float64], float] | None:
@@ -156,32 +191,40 @@ class FusedPast(LazyEngine):
     def _remember(self, rows: Rows, batch: IndexArray, weight: float, logits: FloatArray) -> None:
         """Add the batch to the past."""
         before = self.samples[-1] if self.samples else 0
+        weights = weight * rows._replace(rows=batch).weights
+        form = self._n_rows, self.u.dtype
         if isinstance(rows, PassingRows):
             if not (self.sources and self.sources[-1].fits(batch.size)):
                 kept = sum(source.count for source in self.sources if source.kept)
-                n, d = max(batch.size, kept), rows.X.shape[1]
-                X, y = np.empty((n, d), rows.X.dtype), np.empty(n, np.intp)
-                form = len(self.u), self.u.dtype
-                self.sources.append(Samples(X, y, *form, kept=True))
-            self.sources[-1].append(rows.X, rows.y, weight, logits)
+                n = max(batch.size, kept)
+                X = rows.X if self.sparse else np.empty((n, self._d), rows.X.dtype)
+                self.sources.append(Samples(X, np.empty(n, np.intp), *form, kept=True, n=n))
+            self.sources[-1].append(rows.X, rows.labels, weights, logits)
         else:
-            weights = weight * Rows(rows.X, rows.y, batch).weights
-            self._source(rows).add_rows(batch, weights, logits)
+            self._source(rows, form).add_rows(batch, weights, logits)
         self.samples.append(before + batch.size)
 
-    def _source(self, rows: Rows) -> Samples:
+    def _source(self, rows: Rows, form: Any) -> Samples:
         for source in self.sources:
             if source.holds(rows.X, rows.labels):
                 source.attach(rows.X, rows.labels)
                 return source
-        self.sources.append(Samples(rows.X, rows.labels, len(self.u), self.u.dtype, kept=False))
+        self.sources.append(Samples(rows.X, rows.labels, *form, kept=False))
         return self.sources[-1]
 
     def _move(self, index: IndexArray, value: npt.NDArray[np.float64], eta: float) -> None:
         """X ← x + eta (v - x), and note what this does to the logits."""
-        self.move(index, value, eta)
-        rows = len(self.u)
-        self._keep, self._index, self._shift = 1.0 - eta, index[:rows], eta * value[:rows]
+        from fastfw.kernels import l1, rounds
+
+        n, (s, weight) = self._n_rows, self.scalars[:2]
+        places = index[:n] * n + np.arange(n) if self.sparse else np.arange(n) * self._d + index[:n]
+        self.scalars[:2] = l1.step(
+            self.u, self.low, self.sum, self.u[:0], s, weight + s, places, value[:n], eta,
+            self.in_use, self.known,
+        )  # fmt: skip
+        if self.tails.size:
+            rounds.move_tail(self.tails[0], self.tails[1], index[n:], value[n:], eta)
+        self._last = 1.0 - eta, index[:n], eta * value[:n]
         # A round that found too much rounding has computed the logits anew.
         drift = 0.0 if self.scalars[2] > _LARGEST_DRIFT else self.scalars[2]
         self.scalars[2] = (1.0 - eta) * drift + 1.0
@@ -192,62 +235,94 @@ class FusedPast(LazyEngine):
         """All of the state; of data in memory, the rows seen are copied."""
         from fastfw.kernels import history
 
-        width, d = self.u.shape
-        real = self.u.dtype
-        columns: dict[str, list[npt.NDArray[Any]]] = {
-            "numbers": [np.empty(0, np.intp)],
-            "features": [np.empty((0, d), real)],
-            "labels": [np.empty(0, np.intp)],
-            "shares": [np.empty(0)],
-            "logits": [np.empty((0, width), real)],
-        }
+        real, none = self.u.dtype, np.empty(0, np.intp)
+        numbers, labels, shares = [none], [none], [np.empty(0)]
+        logits, features = [np.empty((0, self._n_rows), real)], []
         for source in self.sources:
-            X, y, rows, weights, logits = source.arrays()
-            logits = logits.copy()
-            history.move_logits(X, rows, self._keep, self._index, self._shift, logits)
-            numbers = source.numbers[: source.count]
-            for name, part in zip(
-                columns, (numbers, X[rows], y[rows], weights, logits), strict=True
-            ):
-                columns[name].append(part)
+            X, y, rows, weights, own = source.arrays()
+            own = own.copy()
+            history.move_outputs(kernel_features(X), rows, *self._last, own)
+            logits.append(own)
+            numbers.append(source.numbers[: source.count])
+            features.append(taken(X, rows) if self.sparse else X[rows])
+            labels.append(y[rows])
+            shares.append(weights)
         table = [(source.kept, source.n, source.count) for source in self.sources]
+        found: Arrays = {
+            **self._as_saved(self._matrices), "scalars": self.scalars, "tails": self.tails,
+        }  # fmt: skip
         return {
-            **super().arrays(),
+            **{name: a for name, a in found.items() if a.size},
             "samples": np.array(self.samples, np.intp),
             "sources": np.array(table, np.intp).reshape(-1, 3),
-            **{name: np.concatenate(parts) for name, parts in columns.items()},
-        }
+            "numbers": np.concatenate(numbers), **self._saved_features(features),
+            "labels": np.concatenate(labels), "shares": np.concatenate(shares),
+            "logits": np.concatenate(logits),
+        }  # fmt: skip
+
+    def _saved_features(self, features: list[Any]) -> Arrays:
+        """Return features of the past, by name."""
+        real = self.u.dtype
+        if not self.sparse:
+            return {"features": np.concatenate([np.empty((0, self._d), real), *features])}
+        if not features:
+            none = np.empty(0, np.intp)
+            return {"entries": np.empty(0, real), "columns": none, "ends": none}
+        indptr, indices, data = csr_parts(stacked(features))
+        whole = indices.astype(np.intp), indptr[1:].astype(np.intp)
+        return {"entries": data, "columns": whole[0], "ends": whole[1]}
+
+    def _read_features(self, arrays: Arrays) -> Any:
+        """Return what `_saved_features` gave."""
+        if not self.sparse:
+            return arrays["features"]
+        from scipy import sparse
+
+        indptr = np.concatenate([[0], arrays["ends"]])
+        parts = arrays["entries"], arrays["columns"], indptr
+        shape = (indptr.size - 1, self._d)
+        return csr_features(sparse.csr_array(parts, shape=shape), dtype=self.u.dtype)
 
     def restore(self, arrays: Arrays) -> None:
         """Take over a state that `arrays` gave, unless it would lead kernels astray."""
-        super().restore(arrays)
+        if not is_scale(arrays["scalars"][0], 32.0):
+            raise ValueError("its state is out of range")
+        for name in self._matrices:
+            if name in arrays:
+                setattr(self, name, self._stored(arrays[name]))
+        self.scalars[...] = arrays["scalars"]
+        if self.tails.size:
+            self.tails[...] = arrays["tails"]
+        self._find_support()
         self.samples = arrays["samples"].tolist()
-        columns = [arrays[k] for k in ("numbers", "features", "labels", "shares", "logits")]
+        features = self._read_features(arrays)
+        columns = [arrays[k] for k in ("numbers", "labels", "shares", "logits")]
+        columns.insert(1, features)
         table = arrays["sources"]
         total = int(table[:, 2].sum())
         if not (
             (table[:, 2] >= 1).all()
             and (table[:, 2] <= table[:, 1]).all()
             and (table[:, 1] <= np.where(table[:, 0], total, MOST)).all()
-            and all(len(column) == total for column in columns)
+            and all(column.shape[0] == total for column in columns)
             and ((arrays["labels"] >= 0) & (arrays["labels"] < self._gradient.n_classes)).all()
-            and np.isfinite(arrays["features"]).all()
-            and np.isfinite(arrays["shares"]).all()
         ):
             raise ValueError("its past is out of range")
+        if self.sparse:
+            self._gradient.see(features)
         first = 0
         self.sources = []
         for kept, n, count in table.tolist():
-            part = slice(first, first + count)
+            part = np.arange(first, first + count)
             first += count
-            self.sources.append(
-                Samples.restored(bool(kept), n, *(column[part] for column in columns))
+            number, X, *rest = (
+                taken(column, part) if is_sparse(column) else column[part] for column in columns
             )
+            self.sources.append(Samples.restored(bool(kept), n, number, X, *rest))
 
     def copy(self) -> Any:
         """Return an independent engine in the same state."""
         other = super().copy()
-        other._shift = self._shift.copy()
         other.samples = list(self.samples)
         other.sources = [source.copy() for source in self.sources]
         other._gradient = self._gradient.copy()

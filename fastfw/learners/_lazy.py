@@ -3,99 +3,149 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, IndexArray
-from fastfw._layout import is_scale, remainder_of, scaled
-from fastfw.network import OneHiddenLayer
+from fastfw._checks import FloatArray
+from fastfw._layout import remainder_of, scaled
 
-__all__ = ["LazyEngine"]
+__all__ = ["Arrays", "LazyEngine"]
 
 Arrays = dict[str, npt.NDArray[Any]]
+Self = TypeVar("Self", bound="LazyEngine")
 
 
 class LazyEngine:
     """The iterate s (u + low) and the sum w (u + low) + sum of those played, see ``kernels.l1``.
 
-    ``scalars`` begins with s and w. Of a network, u is W1; `tails` has the other parameters in
-    one row and the sum of those played in the next, see ``kernels.models``. Elsewhere it has
-    no columns.
+    u is the first layer, stored (rows, features), or (features, rows) while features are sparse;
+    what `arrays` returns is stored as the former. ``scalars`` begins with s and w. `tails` has the
+    other parameters in one row and the sum of those played in another, see ``kernels.models``.
     """
 
-    #: Attributes that hold the state in arrays of fixed size, where they hold anything.
-    names: tuple[str, ...] = ("u", "low", "sum", "scalars", "tails")
+    #: Attributes that hold matrices of the first layer, and all others that are copied.
+    _matrices: ClassVar[tuple[str, ...]] = ("u", "low", "sum")
+    _others: ClassVar[tuple[str, ...]] = ("tails", "scalars", "in_use", "known")
+    #: The row of the tails that is their sum.
+    _tail_sum: ClassVar[int] = 1
 
-    def __init__(self, problem: Any, start: FloatArray, n_scalars: int = 2) -> None:
-        self._start = start
-        self.u, tail = self._split(problem, start)
-        # all rows are in use
-        self._every = (
-            np.array([len(self.u), *range(len(self.u))]), np.ones(len(self.u), np.bool_)
-        )  # fmt: skip
-        self.low = remainder_of(self.u)
-        self.sum = np.zeros(self.u.shape)
-        self.tails = np.array([tail, np.zeros_like(tail)])
-        self.scalars = np.zeros(n_scalars)
-        self.scalars[0] = 1.0
-        self.names = tuple(name for name in self.names if getattr(self, name).size)
+    def __init__(
+        self, first_layer: tuple[int, int], start: FloatArray, u: FloatArray,
+        scalars: tuple[float, ...], n_tails: int,
+    ) -> None:  # fmt: skip
+        rows, self._d = first_layer
+        tail = start.reshape(-1)[rows * self._d :]
+        self._shape, self._n_rows, self._width = start.shape, rows, u.shape[1]
+        self.sparse = False
+        self.u, self.low, self.sum = u, remainder_of(u), np.zeros(u.shape)
+        self.tails = np.zeros((n_tails, tail.size))
+        self.tails[0] = tail
+        self.scalars = np.array(scalars)
+        self._find_support()
 
-    @staticmethod
-    def _split(problem: Any, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the matrix that is large and the tail in float64, copies."""
-        W = problem.blocks(x)["W1"] if type(problem) is OneHiddenLayer else x
-        return W.copy(), x.reshape(-1)[W.size :].astype(np.float64)
+    # ------------------------------------------------------------------ layouts
 
-    def move(self, index: IndexArray, value: npt.NDArray[np.float64], eta: float) -> None:
-        """X ← x + eta (v - x), v having one nonzero entry in each row of u and ball of the tail."""
-        from fastfw.kernels import l1
-        from fastfw.kernels import rounds as kernels
-
-        rows, d = self.u.shape
-        s, weight = self.scalars[:2]
-        places = np.arange(rows) * d + index[:rows]
-        self.scalars[:2] = l1.step(
-            self.u, self.low, self.sum, self.u[:0], s, weight + s, places, value[:rows], eta,
-            *self._every,
-        )  # fmt: skip
-        if self.tails.size:
-            kernels.move_tail(self.tails[0], self.tails[1], index[rows:], value[rows:], eta)
-
-    def arrays(self) -> Arrays:
-        """All of the state, by name."""
-        return {name: getattr(self, name) for name in self.names}
-
-    def restore(self, arrays: Arrays) -> None:
-        """Take over a state that `arrays` gave, unless it would lead kernels astray."""
-        for name in self.names:
-            if arrays[name].dtype.kind == "f" and not np.isfinite(arrays[name]).all():
-                raise ValueError(f"its state {name!r} is not finite")
-        if not is_scale(arrays["scalars"][0], 32.0):
-            raise ValueError("its state is out of range")
-        for name in self.names:
-            getattr(self, name)[...] = arrays[name]
-
-    def copy(self) -> Any:
-        """Return an independent engine in the same state."""
-        other = copy.copy(self)
-        for name in self.names:
-            setattr(other, name, getattr(self, name).copy())
+    def suited(self: Self, sparse: bool) -> Self:
+        """Return an engine in the same state for features of this kind, itself if it is one."""
+        if self._suits(sparse):
+            return self
+        other = self.copy()
+        other.lay(sparse)
         return other
+
+    def _suits(self, sparse: bool) -> bool:
+        return sparse == self.sparse
+
+    def lay(self, sparse: bool) -> None:
+        """Store the first layer for features of this kind."""
+        parts = {name: self._by_rows(getattr(self, name)) for name in self._matrices}
+        self.sparse = sparse
+        for name, part in parts.items():
+            setattr(self, name, self._stored(part))
+        self._find_support()
+
+    def _find_support(self) -> None:
+        """List the rows of u as it is stored that may be other than zero, see ``kernels.l1``."""
+        self.known = np.ones(len(self.u), np.bool_)
+        if self.sparse:
+            parts = [getattr(self, name) for name in self._matrices]
+            self.known = np.logical_or.reduce([a.any(axis=1) for a in parts if a.size])
+        rows = np.flatnonzero(self.known)
+        self.in_use = np.zeros(len(self.u) + 1, np.intp)
+        self.in_use[0] = rows.size
+        self.in_use[1 : 1 + rows.size] = rows
+
+    def _by_rows(self, a: FloatArray) -> FloatArray:
+        """Return the (rows, d) of an array of the state, a view."""
+        return a.T if self.sparse else a[:, : self._d]
+
+    def _stored(self, a: FloatArray) -> FloatArray:
+        """Return (rows, d) as kernels take it, a copy."""
+        if not self.sparse:
+            return self._wide(a)
+        # zeros that nobody has written to take no memory
+        return np.array(a.T, order="C") if a.any() else np.zeros(a.T.shape, a.dtype)
+
+    def _wide(self, a: FloatArray) -> FloatArray:
+        """Return (rows, d) with the rows of u, which may be longer than d."""
+        copy = np.zeros((len(a), self._width), a.dtype)
+        copy[:, : a.shape[1]] = a
+        return copy
+
+    def _as_saved(self, names: tuple[str, ...]) -> Arrays:
+        """Return matrices of the state as rows of u."""
+        found = {name: getattr(self, name) for name in names}
+        return {name: self._wide(a.T) if self.sparse else a for name, a in found.items()}
+
+    # ------------------------------------------------------------------ what there is
 
     def decision(self) -> FloatArray:
         """Return x_t, a new array."""
-        x = scaled(self.u, self.low, self.scalars[0], self.u.dtype)
-        return self._joined(x, self.tails[0].astype(x.dtype))
+        rows = self.support()
+        u, low = self.u[rows], self.low[rows] if self.low.size else self.low
+        W = scaled(u, low, self.scalars[0], u.dtype)
+        return self._point(W, rows, self.tails[0].astype(W.dtype))
 
     def total(self) -> FloatArray:
-        """Return the sum of the decisions played, a new array."""
-        whole = scaled(self.u, self.low, self.scalars[1], np.float64) + self.sum
-        return self._joined(whole, self.tails[1])
+        """Return the sum of the decisions played, a new array of float64."""
+        rows = self.support()
+        return self._point(self.total_of(rows), rows, self.tails[self._tail_sum])
 
-    def _joined(self, W: FloatArray, tail: FloatArray) -> FloatArray:
+    def total_of(self, rows: Any) -> FloatArray:
+        """Return some rows, as they are stored, of the sum of the decisions played."""
+        low = self.low[rows] if self.low.size else self.low
+        total: FloatArray = scaled(self.u[rows], low, self.scalars[1], np.float64) + self.sum[rows]
+        return total
+
+    def products(self, A: Any) -> tuple[FloatArray, FloatArray]:
+        """Return the products of sparse features and the decision, and the sum of those played."""
+        u = A @ self.u
+        if self.low.size:
+            u = u.astype(np.float64) + A @ self.low
+        s, weight = self.scalars[:2]
+        return (s * u).astype(self.u.dtype), weight * u + A @ self.sum
+
+    def support(self) -> Any:
+        """Which rows as they are stored may be other than zero, increasing; all unless sparse."""
+        return np.sort(self.in_use[1 : 1 + self.in_use[0]]) if self.sparse else slice(None)
+
+    def _point(self, W: FloatArray, rows: Any, tail: FloatArray) -> FloatArray:
+        """Return a point of the problem's shape from rows as they are stored."""
+        if self.sparse:
+            whole = np.zeros((self._n_rows, self._d), W.dtype)
+            whole[:, rows] = W.T
+            W = whole
+        else:
+            W = self._by_rows(W)
         if not tail.size:
-            return W
-        joined: FloatArray = np.concatenate([W.reshape(-1), tail])
-        return joined
+            return np.ascontiguousarray(W)
+        return np.concatenate([W[: self._n_rows].reshape(-1), tail]).reshape(self._shape)
+
+    def copy(self: Self) -> Self:
+        """Return an independent engine in the same state."""
+        other = copy.copy(self)
+        for name in (*self._matrices, *self._others):
+            setattr(other, name, getattr(self, name).copy())
+        return other

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, batch_parts
-from fastfw._csr import csr_features, is_sparse
+from fastfw._csr import csr_features, csr_parts, is_sparse, stacked, taken
 from fastfw.learners._streaming import batch_size
 from fastfw.problems import all_rows
 from fastfw.streams import Batch, Dataset
@@ -32,22 +32,23 @@ class Samples:
 
     def __init__(
         self,
-        X: FloatArray,
+        X: Any,
         y: IndexArray,
-        n_classes: int,
+        n_outputs: int,
         dtype: npt.DTypeLike,
         *,
         kept: bool,
+        n: int | None = None,
     ) -> None:
         self.X, self.y = X, y
-        self.n = len(X)
+        self.n = X.shape[0] if n is None else n
         self.kept = kept
         self.loaded = False
         self.count = 0
         capacity = self.n if kept else 0
         self.numbers = np.empty(capacity, np.intp)
         self.weights = np.empty(capacity)
-        self.logits = np.empty((capacity, n_classes), dtype)
+        self.logits = np.empty((capacity, n_outputs), dtype)
 
     @classmethod
     def restored(
@@ -55,7 +56,7 @@ class Samples:
         kept: bool,
         n: int,
         numbers: IndexArray,
-        features: FloatArray,
+        features: Any,
         labels: IndexArray,
         weights: npt.NDArray[np.float64],
         logits: FloatArray,
@@ -67,10 +68,13 @@ class Samples:
             raise ValueError("its rows are out of order")
         X, y = features, labels
         if kept:
-            X, y = np.empty((n, features.shape[1]), features.dtype), np.empty(n, np.intp)
-            X[:count], y[:count] = features, labels
-        source = cls(X, y, logits.shape[1], logits.dtype, kept=kept)
-        source.n, source.loaded = n, not kept
+            y = np.empty(n, np.intp)
+            y[:count] = labels
+        if kept and not is_sparse(features):
+            X = np.empty((n, features.shape[1]), features.dtype)
+            X[:count] = features
+        source = cls(X, y, logits.shape[1], logits.dtype, kept=kept, n=n)
+        source.loaded = not kept
         source._reserve(count)
         source.count = count
         source.numbers[:count], source.weights[:count] = numbers, weights
@@ -88,26 +92,32 @@ class Samples:
 
     def arrays(self) -> tuple[Any, ...]:
         """Return the data, rows, weights and logits as kernels take them."""
-        X, y = self.X[: self.count], self.y[: self.count]
-        if not self.kept:
-            X, y = self.X, self.y
-        X.flags.writeable = y.flags.writeable = False
+        X, y = self.X, self.y
+        if self.kept:
+            y = y[: self.count]
+            X = X if is_sparse(X) else X[: self.count]
+        y.flags.writeable = False
+        if not is_sparse(X):
+            X.flags.writeable = False
         return X, y, self.rows, self.weights[: self.count], self.logits[: self.count]
 
-    def holds(self, X: FloatArray, y: IndexArray) -> bool:
+    def holds(self, X: Any, y: IndexArray) -> bool:
         """Whether this is the source for rows of X, by memory or, after loading, by content."""
-        if self.kept or self.n != len(X):
+        if self.kept or self.n != X.shape[0]:
             return False
         if not self.loaded:
-            same = X is self.X or X.ctypes.data == self.X.ctypes.data
+            same = X is self.X or _addresses(X) == _addresses(self.X)
             return same and (y is self.y or np.array_equal(y, self.y))
         numbers = self.numbers[: self.count]
         if not np.array_equal(y[numbers], self.y):
             return False
+        if is_sparse(X):
+            pairs = zip(csr_parts(taken(X, numbers)), csr_parts(self.X), strict=True)
+            return all(np.array_equal(one, other) for one, other in pairs)
         parts = (slice(i, i + _AT_ONCE) for i in range(0, self.count, _AT_ONCE))
         return all(np.array_equal(X[numbers[part]], self.X[part]) for part in parts)
 
-    def attach(self, X: FloatArray, y: IndexArray) -> None:
+    def attach(self, X: Any, y: IndexArray) -> None:
         """Read rows from this very matrix, which `holds` them, from now on."""
         self.X, self.y, self.loaded = X, y, False
 
@@ -148,13 +158,18 @@ class Samples:
         """Whether a batch of n samples can be appended to the buffer."""
         return self.kept and self.count + n <= self.n
 
-    def append(self, X: FloatArray, y: IndexArray, weight: float, logits: FloatArray) -> None:
+    def append(
+        self, X: Any, y: IndexArray, given: npt.NDArray[np.float64], logits: FloatArray
+    ) -> None:
         """Copy a batch to the end of the buffer, which it fits."""
-        part = slice(self.count, self.count + len(X))
-        # views handed to kernels are read-only, the buffer itself is not
-        self.X[part], self.y[part] = X, y
+        part = slice(self.count, self.count + X.shape[0])
+        if is_sparse(X):  # it costs less than the gradient does
+            self.X = stacked([self.X, X] if self.count else [X])
+        else:  # views handed to kernels are read-only, the buffer itself is not
+            self.X[part] = X
+        self.y[part] = y
         self.numbers[part] = np.arange(part.start, part.stop)
-        self.weights[part], self.logits[part] = weight, logits
+        self.weights[part], self.logits[part] = given, logits
         self.count = part.stop
 
     def copy(self) -> Samples:
@@ -162,10 +177,15 @@ class Samples:
         other = copy.copy(self)
         names = ["numbers", "weights", "logits"]
         if self.kept and self.count < self.n:
-            names += ["X", "y"]
+            names += ["y"] if is_sparse(self.X) else ["X", "y"]
         for name in names:
             setattr(other, name, getattr(self, name).copy())
         return other
+
+
+def _addresses(X: Any) -> list[int]:
+    """Where the parts of a data matrix begin in memory."""
+    return [part.ctypes.data for part in (csr_parts(X) if is_sparse(X) else (X,))]
 
 
 class Past:

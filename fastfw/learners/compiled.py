@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
-from fastfw._csr import csr_parts
-from fastfw._layout import is_scale, padded, remainder_of, scaled
+from fastfw._csr import kernel_features
+from fastfw._layout import is_scale, padded
 from fastfw.custom import FunctionProblem
+from fastfw.learners._lazy import Arrays, LazyEngine
 from fastfw.learners._threaded import in_team, make_team, quiet
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
@@ -23,13 +24,8 @@ from fastfw.sets._compiled import blocks_of, kernel_rows
 
 __all__ = ["LinearEngine", "Plan", "has_rounds", "in_l1_balls", "in_rounds", "on_row_l1_ball"]
 
-Arrays = dict[str, npt.NDArray[Any]]
-
-#: The parts of the state that are matrices, those that are rows of the tails, and the others.
-_MATRICES = ("u", "low", "other", "start", "sum")
+#: The rows of the tails that are part of the state.
 _TAILS = {"tail": 0, "tail_other": 1, "tail_sum": 4}
-_SMALL = ("index", "value", "scalars", "constant")
-
 _PARITY, _ESTIMATE_SCALE, _LARGEST = 3, 4, 5
 
 #: Problems that kernels have a model of.
@@ -87,12 +83,12 @@ def in_rounds(
     return np.array([(*coefficients(t + i), 1.0) for i in range(k)]).T.copy()
 
 
-class LinearEngine:
-    """d ← γ d + α ∇f(x) - β ∇f(x'); v = argmin ⟨d + λ (x - x₁), v⟩; x ← x + η (v - x).
+class LinearEngine(LazyEngine):
+    """d ← γ d + α ∇f(x) - β ∇f(x'); v = argmin ⟨d + λ (x - x₁), v⟩; x ← x + η (v - x)."""
 
-    The first layer's arrays are stored (rows, features), or (features, rows) while features are
-    sparse; what `arrays` returns is stored as the former.
-    """
+    _matrices = ("u", "low", "other", "start", "sum")
+    _others = (*LazyEngine._others, "estimates", "index", "value", "constant", "edges", "tree")
+    _tail_sum = _TAILS["tail_sum"]
 
     def __init__(self, problem: Any, set: Any, start: FloatArray, plan: Plan) -> None:
         first, blocks = problem.first_layer, blocks_of(set)
@@ -105,25 +101,17 @@ class LinearEngine:
         self._rows = tuple(rows) if len(rows) == 2 else rows
         self._mean = problem.reduction == "mean"
         self._reach = diameter_of(set) if plan.pulls else 0.0
-        self._shape, self._d = start.shape, first[1]
-        size = first[0] * first[1]
-        flat = start.reshape(-1)
-        self.sparse = False
-        self.u = padded(flat[:size].reshape(first), start.dtype)
-        self._width = self.u.shape[1]
-        self.low = remainder_of(self.u)
-        self.other = np.zeros((len(self.u) if plan.recalls else 0, self._width), start.dtype)
-        self.estimates = np.zeros((2, *self.u.shape), start.dtype)
-        self.start = self.u.copy() if plan.pulls else self.u[:0].copy()
-        self.sum = np.zeros(self.u.shape)
-        self.tails = np.zeros((6, flat.size - size))
-        self.tails[0] = self.tails[5] = flat[size:]
+        u = padded(start.reshape(-1)[: math.prod(first)].reshape(first), start.dtype)
+        self.other = np.zeros((len(u) if plan.recalls else 0, u.shape[1]), u.dtype)
+        self.start = u.copy() if plan.pulls else u[:0].copy()
+        super().__init__(first, start, u, (1.0, 0.0, 0.0, 0.0, 1.0, 0.0), 6)
+        self.tails[5] = self.tails[0]
+        self.estimates = np.zeros((2, *u.shape), start.dtype)
         entries = max(block.entries for block in blocks)
         self.index = np.zeros((first[0], entries), np.intp)
         self.value = np.zeros((first[0], entries))
-        self.scalars = np.array([1.0, 0.0, 0.0, 0.0, 1.0, 0.0])
-        self._room = self._make_room()
-        self._alone = make_team(1, np.zeros(1, np.intp), self.u, self.index.size)[:2]
+        self._forget_bounds()
+        self._alone = make_team(1, np.zeros(1, np.intp), u, self.index.size)[:2]
         #: A constant that the first batch decides; 0 while it waits for it.
         self.constant = np.array(0.0)
 
@@ -138,11 +126,12 @@ class LinearEngine:
         """
         threads = 1 if self.sparse or self.tails.size else self._plan.threads
         team = self._team(starts, threads)
-        batch = self._features(rows.X), self._model, rows.y, rows.rows, starts
+        batch = kernel_features(rows.X), self._model, rows.y, rows.rows, starts
         given = (
             batch[0], self._mean, self._model, self._rows, *batch[2:], self._plan.anchored,
             self._reach, how, self.u, self.low, self.other, self.estimates, self.start, self.sum,
-            self.tails, self.index, self.value, self.scalars, *self._room, *team, losses,
+            self.tails, self.index, self.value, self.scalars, self.edges, self.tree, self.in_use,
+            self.known, *team, losses,
         )  # fmt: skip
         try:
             done: int = (
@@ -173,14 +162,6 @@ class LinearEngine:
         done: int = in_team(partial(self._play, *given), assist, team[2], 1 + len(team[0]))
         return done
 
-    def _features(self, X: Any) -> Any:
-        """Features as kernels tell them apart."""
-        if not self.sparse:
-            return X
-        from fastfw.kernels.csr import CSR
-
-        return CSR(*csr_parts(X))
-
     def _explain(self, error: Exception, rows: Rows) -> None:
         """Say what is wrong with a function of the user's that could not be called."""
         if type(self._problem) is not FunctionProblem:
@@ -195,51 +176,34 @@ class LinearEngine:
 
     # ------------------------------------------------------------------ layouts
 
-    def suited(self, sparse: bool) -> LinearEngine:
-        """Return an engine in the same state for features of this kind, itself if it is one."""
-        if sparse == self.sparse and (sparse or self.scalars[_ESTIMATE_SCALE] == 1.0):
-            return self
-        other = self.copy()
-        other.lay(sparse)
-        return other
+    def _suits(self, sparse: bool) -> bool:
+        return super()._suits(sparse) and (sparse or self.scalars[_ESTIMATE_SCALE] == 1.0)
 
     def lay(self, sparse: bool) -> None:
-        """Store the first layer for features of this kind."""
+        """As `LazyEngine.lay`; of sparse rows one estimate and its bounds will do."""
         estimate = self._by_rows(self._estimate)
         if not sparse and self.scalars[_ESTIMATE_SCALE] != 1.0:  # as rounds on sparse rows left it
             estimate = estimate * estimate.dtype.type(self.scalars[_ESTIMATE_SCALE])
             self.scalars[_ESTIMATE_SCALE] = 1.0
         elif sparse == self.sparse:
             return
-        parts = {name: self._by_rows(getattr(self, name)) for name in _MATRICES}
-        self.sparse = sparse
-        for name, part in parts.items():
-            setattr(self, name, self._stored(part))
-        # of sparse rows one estimate will do, and space for one that does not stay
+        super().lay(sparse)
+        # and space for one that does not stay
         count = 1 + self._plan.anchored if sparse else 2
         self.estimates = np.zeros((count, *self.u.shape), self.u.dtype)
         self._estimate[...] = self._stored(estimate)
         self.scalars[_LARGEST] = np.abs(estimate).max(initial=0.0)
-        self._room = self._make_room()
+        self._forget_bounds()
 
-    def _make_room(self) -> tuple[npt.NDArray[Any], ...]:
-        """Derive from the state the bounds of the estimate, and the rows of u in use."""
-        if not self.sparse:
-            every = np.arange(-1, len(self.u))
-            every[0] = len(self.u)
-            return np.zeros(1, np.intp), self.u[:0], every, np.ones(len(self.u), np.bool_)
-        from fastfw.kernels import bounds
+    def _forget_bounds(self) -> None:
+        """Make room for the bounds of the estimate on sparse rows."""
+        self.edges, self.tree = np.zeros(1, np.intp), self.u[:0].copy()
+        if self.sparse:
+            from fastfw.kernels import bounds
 
-        edges = bounds.levels(self._d)
-        tree = np.zeros((edges[-1], len(self.index)), self.u.dtype)
-        bounds.forget(tree)
-        parts = (self.u, self.sum, *((self.other,) if self.other.size else ()))
-        known = np.logical_or.reduce([a.any(axis=1) for a in parts])
-        features = np.flatnonzero(known)
-        support = np.zeros(self._d + 1, np.intp)
-        support[0] = features.size
-        support[1 : 1 + features.size] = features
-        return edges, tree, support, known
+            self.edges = bounds.levels(self._d)
+            self.tree = np.zeros((self.edges[-1], self._n_rows), self.u.dtype)
+            bounds.forget(self.tree)
 
     @property
     def _estimate(self) -> FloatArray:
@@ -247,74 +211,13 @@ class LinearEngine:
         valid: FloatArray = self.estimates[0 if self.sparse else int(self.scalars[_PARITY])]
         return valid
 
-    def _by_rows(self, a: FloatArray) -> FloatArray:
-        """Return the (rows, d) of an array of the state, a view."""
-        return a.T if self.sparse else a[:, : self._d]
-
-    def _stored(self, a: FloatArray) -> FloatArray:
-        """Return (rows, d) as kernels take it, a copy."""
-        if not self.sparse:
-            return self._wide(a)
-        # zeros that nobody has written to take no memory
-        return np.array(a.T, order="C") if a.any() else np.zeros(a.T.shape, a.dtype)
-
-    def _wide(self, a: FloatArray) -> FloatArray:
-        """Return (rows, d) with the rows of u, which may be longer than d."""
-        copy = np.zeros((len(a), self._width), a.dtype)
-        copy[:, : a.shape[1]] = a
-        return copy
-
     # ------------------------------------------------------------------ what there is
-
-    def decision(self) -> FloatArray:
-        """Return x_t, a new array."""
-        rows = self.support()
-        u, low = self.u[rows], self.low[rows] if self.low.size else self.low
-        W = scaled(u, low, self.scalars[0], u.dtype)
-        return self._point(W, rows, self.tails[0].astype(W.dtype))
-
-    def total(self) -> FloatArray:
-        """Return the sum of the decisions played, a new array of float64."""
-        rows = self.support()
-        return self._point(self.total_of(rows), rows, self.tails[4])
-
-    def total_of(self, rows: Any) -> FloatArray:
-        """Return some rows, as they are stored, of the sum of the decisions played."""
-        low = self.low[rows] if self.low.size else self.low
-        total: FloatArray = scaled(self.u[rows], low, self.scalars[1], np.float64) + self.sum[rows]
-        return total
-
-    def products(self, A: Any) -> tuple[FloatArray, FloatArray]:
-        """Return the products of sparse features and the decision, and the sum of those played."""
-        u = A @ self.u
-        if self.low.size:
-            u = u.astype(np.float64) + A @ self.low
-        s, weight = self.scalars[:2]
-        return (s * u).astype(self.u.dtype), weight * u + A @ self.sum
-
-    def support(self) -> Any:
-        """Which rows as they are stored may be other than zero, increasing; all unless sparse."""
-        support = self._room[2]
-        return np.sort(support[1 : 1 + support[0]]) if self.sparse else slice(None)
-
-    def _point(self, W: FloatArray, rows: Any, tail: FloatArray) -> FloatArray:
-        """Return a point of the problem's shape from rows as they are stored."""
-        if self.sparse:
-            whole = np.zeros((len(self.index), self._d), W.dtype)
-            whole[:, rows] = W.T
-            W = whole
-        else:
-            W = self._by_rows(W)
-        if not tail.size:
-            return np.ascontiguousarray(W)
-        return np.concatenate([W[: len(self.index)].reshape(-1), tail]).reshape(self._shape)
 
     def arrays(self) -> Arrays:
         """All of the state, by name; of the two estimates, the one that is not scratch."""
-        matrices = {name: getattr(self, name) for name in ("u", "low", "other", "sum")}
-        matrices["estimate"] = self._estimate
+        found = self._as_saved(("u", "low", "other", "sum"))
+        found.update(estimate=self._wide(self._estimate.T) if self.sparse else self._estimate)
         parity = int(self.scalars[_PARITY])
-        found = {name: self._wide(a.T) if self.sparse else a for name, a in matrices.items()}
         found.update({name: self.tails[i] for name, i in _TAILS.items()})
         found["tail_estimate"] = self.tails[2 + parity]
         found.update(index=self.index, value=self.value)
@@ -372,9 +275,6 @@ class LinearEngine:
 
     def copy(self) -> LinearEngine:
         """Return an independent engine in the same state."""
-        other = copy.copy(self)
-        for name in (*_MATRICES, "estimates", "tails", *_SMALL):
-            setattr(other, name, getattr(self, name).copy())
-        other._room = tuple(part.copy() for part in self._room)
+        other = super().copy()
         other._alone = tuple(part.copy() for part in self._alone)
         return other

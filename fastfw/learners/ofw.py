@@ -42,7 +42,9 @@ class OFW(HistoryLearner):
     features and all. A step changes logits by one column per class, so the fused engine
     needs one backward product over the past each round and no forward product, and evaluates a row
     that was drawn several times once. Of a network the outputs of the first layer are kept in the
-    same way, m numbers a row; the rest is nonlinear and evaluated for the whole past each round.
+    same way, m numbers a row; the rest is nonlinear and evaluated for the whole past each round. On
+    sparse rows a round costs their nonzeros times C, and what it looks through are the features
+    seen so far.
 
     `save` writes the features and labels of all rows seen, so that the file stands alone. A loaded
     learner recognises the data set by these rows when its batches come again.
