@@ -357,7 +357,7 @@ class OnlineLearner(Learner):
         self, rows: Rows, starts: npt.NDArray[np.intp], batch: Any, dtype: np.dtype[Any]
     ) -> npt.NDArray[np.float64]:
         """Play the rounds of rows[starts[i]:starts[i+1]] in compiled code, holding the state."""
-        engine = self._open(dtype) if self._engine is None else self._engine
+        engine: Any = self._open(dtype) if self._engine is None else self._engine
         if isinstance(engine, LazyEngine):
             engine = engine.suited(is_sparse(rows.X))
         t, n, losses = self._t, starts.size - 1, np.zeros(starts.size)

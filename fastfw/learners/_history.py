@@ -78,7 +78,7 @@ class HistoryLearner(OnlineLearner):
         return super()._advance(rows, starts, batch, dtype)
 
     def _fresh(self, engine: str, state: State) -> Any:
-        made = super()._fresh(engine, state)
+        made: Any = super()._fresh(engine, state)
         return made.suited(True) if engine == "fused" and "columns" in state else made
 
     def _read(self, engine: Any, stored: dict[str, Any]) -> dict[str, Any]:
