@@ -37,6 +37,7 @@ _NAMES = {
     "learners.osfw": "OSFW",
     "learners.ospf": "OSPF",
     "learners._base": "OnlineLearner",
+    "learners._engines": "EngineWarning",
     "learners._results": "FitResult Round RunResult RunSummary",
     "learners._offline": "OfflineLearner",
     "learners.regularized_ofw": "RegularizedOFW",
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from fastfw.custom import FunctionProblem as FunctionProblem
     from fastfw.custom import problem_from_function as problem_from_function
     from fastfw.learners._base import OnlineLearner as OnlineLearner
+    from fastfw.learners._engines import EngineWarning as EngineWarning
     from fastfw.learners._offline import OfflineLearner as OfflineLearner
     from fastfw.learners._results import *
     from fastfw.learners.meta_frank_wolfe import MetaFrankWolfe as MetaFrankWolfe

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+import sys
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
@@ -353,6 +354,14 @@ def renamed(old: str, given_as_old: Any, new: str, given: Any, stacklevel: int =
         raise TypeError(f"{old} is an earlier name of {new}: give one of them, not both")
     warnings.warn(f"{old} is called {new} now", DeprecationWarning, stacklevel=stacklevel)
     return given_as_old
+
+
+def warn_from_outside(message: str, category: type[Warning]) -> None:
+    """Warn as from the line outside this package that led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("fastfw."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def seed(value: object, name: str = "seed") -> int | tuple[int, ...]:

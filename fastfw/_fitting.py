@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, sealed
 from fastfw.learners._base import OnlineLearner
-from fastfw.learners.compiled import LinearEngine
+from fastfw.learners._lazy import LazyEngine
 from fastfw.streams import Batch, Dataset, IndexedStream
 
 #: Radii that are tried in this order until held-out rows say that it is enough.
@@ -168,7 +168,7 @@ def _gap(learner: OnlineLearner, x: FloatArray, sample: Sample) -> float:
 def look(learner: OnlineLearner) -> Look:
     """Look at a learner that has played; of sparse features only what they touched is copied."""
     engine = learner._engine
-    if isinstance(engine, LinearEngine) and engine.sparse:
+    if isinstance(engine, LazyEngine) and engine.sparse:
         columns = engine.support()
         return Look(learner.t, engine.total_of(columns).T, columns)
     return Look(learner.t, engine.total())
@@ -194,7 +194,7 @@ def latest_products(learner: OnlineLearner, since: Look | None, A: Any) -> Float
     A is sparse, and weights are not written out. None where they have to be.
     """
     engine = learner._engine
-    if not isinstance(engine, LinearEngine) or not engine.sparse:
+    if not isinstance(engine, LazyEngine) or not engine.sparse:
         return None
     x, total = engine.products(A)
     if since is None:

@@ -5,6 +5,7 @@ engines are there only where they differ, single precision not everywhere. Data 
 same for all.
 """
 
+import warnings
 from collections.abc import Callable
 from functools import cache
 from itertools import product
@@ -114,7 +115,9 @@ class Cell(NamedTuple):
         """Make one before its first round."""
         problem, set, *_ = WORLDS[self.world]
         options = METHODS[self.method][1]
-        return self.kind(problem, set, **options, engine=self.engine, seed=3)
+        with warnings.catch_warnings():  # "fused" is asked for where there is none, too
+            warnings.simplefilter("ignore", fw.EngineWarning)
+            return self.kind(problem, set, **options, engine=self.engine, seed=3)
 
     def batches(self) -> list[Any]:
         """All batches, in the layout."""

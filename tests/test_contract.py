@@ -14,6 +14,7 @@ from cells import CELLS, METHODS, REFUSED, ROUNDS, WORLDS, C, Cell, D, dataset
 from fastfw.sklearn import ProjectionFreeClassifier
 from sizes import quiet
 
+pytestmark = pytest.mark.filterwarnings("ignore::fastfw.EngineWarning")
 cells = pytest.mark.parametrize("cell", CELLS, ids=str)
 #: Enough where neither precision nor the way batches come matters.
 few = pytest.mark.parametrize(

@@ -36,8 +36,9 @@ def test_equals_reference_for_every_noise(engine, noise, fresh):
 @pytest.mark.parametrize("base", [fw.OGD(step=0.4), fw.RFTL(step=lambda t: 3 / (t + 1))])
 @pytest.mark.parametrize("size", [None, 2])
 def test_equals_reference_for_bases_that_project(base, size):
-    own = learner(fw.MORGFW, rounds=5, base=base, sub_batch_size=size)
-    assert own.engine == "steps"
+    with pytest.warns(fw.EngineWarning, match="base FTPL"):
+        assert learner(fw.MORGFW, rounds=5, base=base).engine == "steps"
+    own = learner(fw.MORGFW, rounds=5, base=base, sub_batch_size=size, engine="steps")
     assert_equals_reference(own, list(stream(5)))
 
 
@@ -291,7 +292,7 @@ def test_bad_arguments(options, error, match):
 def test_files_of_own_bases_and_damaged_files(tmp_path):
     path = tmp_path / "learner.npz"
     base = fw.RFTL(step=lambda t: 1.0 / t)
-    own = learner(fw.MORGFW, rounds=3, base=base)
+    own = learner(fw.MORGFW, rounds=3, base=base, engine="steps")
     own.observe(next(iter(stream(1))))
     own.save(path)
     with pytest.raises(ValueError, match="base is not saved"):
@@ -324,6 +325,7 @@ def test_sub_batches_of_sparse_pairs(kind):
             rounds=3,
             sub_batch_size=5,
             seed=1,
+            engine="fused" if features is X else "steps",
         )
         for _ in range(3):
             learner.observe((features, y))

@@ -251,7 +251,8 @@ def test_which_engine():
         fw.L1Ball(problem.shape[0], 2.0),
     ]
     for other in others:
-        learner = fw.ORGFW(problem, other)
+        with pytest.warns(fw.EngineWarning):
+            learner = fw.ORGFW(problem, other)
         assert learner.engine == "steps"
         learner.run(make_stream(rounds=3))
 

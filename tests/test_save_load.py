@@ -515,13 +515,14 @@ def test_sets_of_numpys_numbers(own, tmp_path):
 
 
 N = np.int64
+STEPS = {"rounds": N(9), "engine": "steps"}
 NUMPYS_OPTIONS = [
     (fw.ORGFW, {"step": np.float32(0.5), "momentum": fw.power_schedule(np.int64(1), N(0))}),
     (fw.OSFW, {"threads": N(1), "seed": (N(1), np.uint32(2)), "step": np.array(0.5)}),
     (fw.RegularizedOFW, {"rounds": N(9), "scale": np.float32(2)}),
     (fw.MORGFW, {"rounds": N(9), "inner_steps": np.int8(2), "base": fw.FTPL(np.float32(2))}),
-    (fw.MORGFW, {"rounds": N(9), "sub_batch_size": N(3), "base": fw.OGD(np.float32(0.5))}),
-    (fw.MetaFrankWolfe, {"rounds": N(4), "base": fw.RFTL(fw.power_schedule(N(1), N(1)), N(1))}),
+    (fw.MORGFW, {**STEPS, "sub_batch_size": N(3), "base": fw.OGD(np.float32(0.5))}),
+    (fw.MetaFrankWolfe, {**STEPS, "base": fw.RFTL(fw.power_schedule(N(1), N(1)), N(1))}),
     (fw.SVRF, {"epoch_length": N(3), "batch_size": np.uint16(3), "step": np.float32(0.5)}),
 ]
 

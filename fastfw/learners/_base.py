@@ -339,6 +339,8 @@ class OnlineLearner(Learner):
     def _steps(self, dtype: np.dtype[Any]) -> StepsEngine:
         """Return the engine of oracle calls; it takes over where the first batch is sparse."""
         if self._engine is None:
+            if self._fused:
+                self._warn_of_steps("sparse rows")
             return StepsEngine(self._first_state(self._begin(dtype)), dtype)
         if not isinstance(self._engine, StepsEngine):
             raise TypeError(

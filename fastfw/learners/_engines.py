@@ -11,7 +11,11 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray
 
-__all__ = ["Engine", "StepsEngine"]
+__all__ = ["Engine", "EngineWarning", "StepsEngine"]
+
+
+class EngineWarning(UserWarning):
+    """Rounds are not compiled where one might think they are; ``engine="steps"`` avoids it."""
 
 
 class Engine(Protocol):

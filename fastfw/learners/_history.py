@@ -21,7 +21,7 @@ from fastfw.learners._lazy import Arrays, LazyEngine
 from fastfw.learners._learner import MOST, State
 from fastfw.learners._oracles import evaluate, slope
 from fastfw.learners._past import Past, Samples
-from fastfw.learners.compiled import in_l1_balls
+from fastfw.learners.compiled import PAST
 from fastfw.problems import Classification, Rows, all_rows
 from fastfw.streams import Batch, Dataset
 
@@ -38,6 +38,7 @@ class PassingRows(Rows):
 class HistoryLearner(OnlineLearner):
     """Base of the methods that ask for the gradients of all losses so far, every round."""
 
+    _compiled = PAST
     _fuses_sparse = True
     _threaded = True
     _growing = frozenset(
@@ -66,9 +67,6 @@ class HistoryLearner(OnlineLearner):
         engine: Any = self._engine
         past = engine.state["past"] if isinstance(engine, StepsEngine) else engine
         return int(past.samples[t - 1])
-
-    def _can_fuse(self) -> bool:
-        return in_l1_balls(self.problem, self.set)
 
     def _advance(
         self, rows: Rows, starts: npt.NDArray[np.intp], batch: Any, dtype: np.dtype[Any]

@@ -15,12 +15,20 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, float_dtype, positive_int, require, sealed
+from fastfw._checks import (
+    FloatArray,
+    float_dtype,
+    positive_int,
+    require,
+    sealed,
+    warn_from_outside,
+)
 from fastfw._checks import seed as checked_seed
 from fastfw.learners import _saving
-from fastfw.learners._engines import StepsEngine
+from fastfw.learners._engines import EngineWarning, StepsEngine
 from fastfw.learners._guard import Guard
 from fastfw.learners._starts import begin, first_point
+from fastfw.learners.compiled import LINEAR, Rounds
 from fastfw.schedules import Schedules, as_schedule
 from fastfw.sets import ConvexSet
 
@@ -41,6 +49,8 @@ def count(value: object, name: str) -> int:
 class Learner(ABC):
     """Base of online and offline learners."""
 
+    #: Combinations that have compiled rounds, if any.
+    _compiled: Rounds | None = None
     #: Attributes that are not in a record.
     _made: ClassVar[tuple[str, ...]] = ("_engine", "_guard")
     #: Arrays of the state whose first axis grows.
@@ -75,13 +85,30 @@ class Learner(ABC):
         if self._dtype is not None:
             self._begin(self._dtype)
         self._fused = engine == "fused" and self._can_fuse()
+        if engine != "steps" and not self._fused and self._expects_compiled():
+            self._warn_of_steps(f"{problem!r} over {set!r}")
         self._t = 1
         self._engine: Any = None
         self._guard = Guard()
 
     def _can_fuse(self) -> bool:
         """Whether compiled code exists for this problem and set."""
-        return False
+        return self._compiled is not None and self._compiled.take(self._problem, self._set)
+
+    def _expects_compiled(self) -> bool:
+        """Whether problem and set might well be thought to be compiled: own Python is not."""
+        own = not type(self._set).__module__.startswith("fastfw.")
+        return self._compiled is not None and LINEAR.know(self._problem) and not own
+
+    def _warn_of_steps(self, of: str) -> None:
+        """Say that rounds are not compiled, where who asked for it was not to know."""
+        assert self._compiled is not None
+        warn_from_outside(
+            f"{type(self).__name__} has no compiled rounds for {of}: it plays the same rounds by "
+            f"oracle calls from Python, which are slower the smaller a batch is. Compiled ones "
+            f'exist for {self._compiled.words}. engine="steps" says that this is meant',
+            EngineWarning,
+        )
 
     def _begin(self, dtype: np.dtype[Any]) -> FloatArray:
         """Return x_1 in the dtype that is settled, if that can hold what the learner computes."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from fastfw._checks import FloatArray, IndexArray
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import Engine
-from fastfw.learners.compiled import LinearEngine, Plan, has_rounds, in_rounds
+from fastfw.learners.compiled import LINEAR, LinearEngine, Plan, Rounds, in_rounds
 from fastfw.problems import Rows
 
 __all__ = ["LinearLearner"]
@@ -17,6 +17,7 @@ __all__ = ["LinearLearner"]
 class LinearLearner(OnlineLearner):
     """Base of the methods that `LinearEngine` plays."""
 
+    _compiled: Rounds | None = LINEAR
     _fuses_sparse = True
     _fuses_codes = True
     _loops = True
@@ -27,9 +28,6 @@ class LinearLearner(OnlineLearner):
     @abstractmethod
     def _recursion(self, t: int) -> tuple[float, float, float, float, float]:
         """Alpha, beta, gamma, lambda and eta of round t, see `LinearEngine`."""
-
-    def _can_fuse(self) -> bool:
-        return has_rounds(self.problem, self.set)
 
     def _make_fused(self, start: FloatArray) -> Engine:
         plan = self._plan._replace(threads=self.threads)

@@ -18,7 +18,7 @@ from fastfw.learners._engines import Engine
 from fastfw.learners._learner import MOST, State, count
 from fastfw.learners._meta_engine import FusedMeta, MetaPlan
 from fastfw.learners._oracles import slope
-from fastfw.learners.compiled import on_row_l1_ball
+from fastfw.learners.compiled import META
 from fastfw.sets import Vertex
 from fastfw.streams import Batch, Dataset
 
@@ -28,6 +28,7 @@ __all__ = ["MetaLearner"]
 class MetaLearner(OnlineLearner):
     """Algorithm 2 up to its estimator; see `MORGFW` for the parameters."""
 
+    _compiled = META
     _needs_finite = True
     _threaded = True
     #: Whether the estimator is the recursive one (MORGFW) or an average (Meta-Frank-Wolfe).
@@ -194,7 +195,10 @@ class MetaLearner(OnlineLearner):
         return super()._fresh(engine, state)
 
     def _can_fuse(self) -> bool:
-        return on_row_l1_ball(self.problem, self.set) and type(self._base) is FTPL
+        return super()._can_fuse() and type(self._base) is FTPL
+
+    def _expects_compiled(self) -> bool:
+        return super()._expects_compiled() and type(self._base).__module__ == FTPL.__module__
 
     def _make_fused(self, start: FloatArray) -> Engine:
         return FusedMeta(self.problem, self.set, start, self._plan, self.t, self.threads)

@@ -19,7 +19,7 @@ from fastfw.learners._learner import MOST, Learner, State, count
 from fastfw.learners._offline_steps import OfflineSteps
 from fastfw.learners._results import FitResult
 from fastfw.learners._streaming import checked_rounds
-from fastfw.learners.compiled import LinearEngine, Plan, has_rounds
+from fastfw.learners.compiled import LINEAR, LinearEngine, Plan
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.streams import Batch, Dataset
@@ -42,6 +42,7 @@ class OfflineLearner(Learner):
 
     _made = (*Learner._made, "_decision", "_average")
 
+    _compiled = LINEAR
     #: Exponents of n in the default epoch length and batch size.
     _exponents = (0.5, 0.5)
     #: What the engine of compiled rounds has to know of the method.
@@ -79,7 +80,7 @@ class OfflineLearner(Learner):
         # functions of (x, batch) get pairs here, which compiled rounds do not make
         own = type(self.problem) in (SoftmaxRegression, OneHiddenLayer)
         rows = own or getattr(self.problem, "takes_pairs", False)
-        return rows and has_rounds(self.problem, self.set)
+        return rows and super()._can_fuse()
 
     @abstractmethod
     def _direction(

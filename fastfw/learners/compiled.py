@@ -14,22 +14,18 @@ from fastfw._checks import FloatArray, IndexArray
 from fastfw._csr import kernel_features
 from fastfw._layout import is_scale, padded
 from fastfw.custom import FunctionProblem
+from fastfw.kernels import _state
 from fastfw.learners._lazy import Arrays, LazyEngine
 from fastfw.learners._threaded import in_team, make_team, quiet
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
-from fastfw.sets import RowL1Ball
 from fastfw.sets._answers import diameter_of
 from fastfw.sets._compiled import blocks_of, kernel_rows
 
-__all__ = ["LinearEngine", "Plan", "has_rounds", "in_l1_balls", "in_rounds", "on_row_l1_ball"]
+__all__ = ["LINEAR", "META", "PAST", "LinearEngine", "Plan", "Rounds", "in_rounds"]
 
 #: The rows of the tails that are part of the state.
-_TAILS = {"tail": 0, "tail_other": 1, "tail_sum": 4}
-_PARITY, _ESTIMATE_SCALE, _LARGEST = 3, 4, 5
-
-#: Problems that kernels have a model of.
-_MODELS = (SoftmaxRegression, OneHiddenLayer, FunctionProblem)
+_TAILS = {"tail": _state.NOW, "tail_other": _state.OTHER, "tail_sum": _state.SUM}
 
 #: What version 0.1.0 called parts of the state.
 _OLD_NAMES = {
@@ -51,27 +47,50 @@ class Plan(NamedTuple):
     threads: int = 1
 
 
-def has_rounds(problem: Any, set: Any) -> bool:
-    """Whether there are compiled linear rounds for this problem and set."""
-    blocks = blocks_of(set)
-    if type(problem) not in _MODELS or blocks is None:
-        return False
-    if type(problem) is FunctionProblem:
-        return problem.compiled and len(problem.shape) <= 2
-    return bool((blocks[0].n, blocks[0].length) == problem.first_layer)
+class Rounds(NamedTuple):
+    """Compiled rounds of some methods: what they are made for."""
+
+    models: tuple[type, ...]
+    """Classes of problems."""
+    kinds: tuple[str, ...] | None
+    """Kinds of rows that the set may be made of, see ``kernels.sets``; any where it is None."""
+    words: str
+    """Both, in words."""
+
+    def take(self, problem: Any, set: Any) -> bool:
+        """Whether this problem and set are among it."""
+        blocks = blocks_of(set)
+        if blocks is None or not self.know(problem):
+            return False
+        if self.kinds is not None and any(block.kind not in self.kinds for block in blocks):
+            return False
+        own = type(problem) is FunctionProblem
+        return own or (blocks[0].n, blocks[0].length) == problem.first_layer
+
+    def know(self, problem: Any) -> bool:
+        """Whether there is a set that they take with this problem."""
+        if type(problem) is FunctionProblem and not (problem.compiled and len(problem.shape) <= 2):
+            return False
+        return type(problem) in self.models
 
 
-def in_l1_balls(problem: Any, set: Any) -> bool:
-    """Whether there are compiled rounds whose vertices have one entry in each l1 ball."""
-    if not has_rounds(problem, set) or type(problem) is FunctionProblem:
-        return False
-    return all(block.kind in ("L1", "L1_RANDOM") for block in blocks_of(set) or ())
-
-
-def on_row_l1_ball(problem: Any, set: Any) -> bool:
-    """Whether it is softmax regression on a row-l1 ball whose ties are decided by place."""
-    own = type(problem) is SoftmaxRegression and type(set) is RowL1Ball
-    return own and set.ties == "first"
+#: Of the methods that are one linear recursion, those that keep the past, those with base learners.
+LINEAR = Rounds(
+    (SoftmaxRegression, OneHiddenLayer, FunctionProblem),
+    None,
+    "SoftmaxRegression, OneHiddenLayer and functions of your own that Numba compiled, on l1 balls, "
+    "simplices, k-sparse polytopes and products of them",
+)
+PAST = Rounds(
+    (SoftmaxRegression, OneHiddenLayer),
+    ("L1", "L1_RANDOM"),
+    "SoftmaxRegression on RowL1Ball and OneHiddenLayer in l1 balls",
+)
+META = Rounds(
+    (SoftmaxRegression,),
+    ("L1",),
+    'SoftmaxRegression on dense features and RowL1Ball with ties="first", with base FTPL',
+)
 
 
 def in_rounds(
@@ -105,7 +124,7 @@ class LinearEngine(LazyEngine):
         self.other = np.zeros((len(u) if plan.recalls else 0, u.shape[1]), u.dtype)
         self.start = u.copy() if plan.pulls else u[:0].copy()
         super().__init__(first, start, u, (1.0, 0.0, 0.0, 0.0, 1.0, 0.0), 6)
-        self.tails[5] = self.tails[0]
+        self.tails[_state.START] = self.tails[_state.NOW]
         self.estimates = np.zeros((2, *u.shape), start.dtype)
         entries = max(block.entries for block in blocks)
         self.index = np.zeros((first[0], entries), np.intp)
@@ -177,14 +196,16 @@ class LinearEngine(LazyEngine):
     # ------------------------------------------------------------------ layouts
 
     def _suits(self, sparse: bool) -> bool:
-        return super()._suits(sparse) and (sparse or self.scalars[_ESTIMATE_SCALE] == 1.0)
+        return super()._suits(sparse) and (sparse or self.scalars[_state.ESTIMATE_SCALE] == 1.0)
 
     def lay(self, sparse: bool) -> None:
         """As `LazyEngine.lay`; of sparse rows one estimate and its bounds will do."""
         estimate = self._by_rows(self._estimate)
-        if not sparse and self.scalars[_ESTIMATE_SCALE] != 1.0:  # as rounds on sparse rows left it
-            estimate = estimate * estimate.dtype.type(self.scalars[_ESTIMATE_SCALE])
-            self.scalars[_ESTIMATE_SCALE] = 1.0
+        if (
+            not sparse and self.scalars[_state.ESTIMATE_SCALE] != 1.0
+        ):  # as rounds on sparse rows left it
+            estimate = estimate * estimate.dtype.type(self.scalars[_state.ESTIMATE_SCALE])
+            self.scalars[_state.ESTIMATE_SCALE] = 1.0
         elif sparse == self.sparse:
             return
         super().lay(sparse)
@@ -192,7 +213,7 @@ class LinearEngine(LazyEngine):
         count = 1 + self._plan.anchored if sparse else 2
         self.estimates = np.zeros((count, *self.u.shape), self.u.dtype)
         self._estimate[...] = self._stored(estimate)
-        self.scalars[_LARGEST] = np.abs(estimate).max(initial=0.0)
+        self.scalars[_state.LARGEST] = np.abs(estimate).max(initial=0.0)
         self._forget_bounds()
 
     def _forget_bounds(self) -> None:
@@ -208,7 +229,7 @@ class LinearEngine(LazyEngine):
     @property
     def _estimate(self) -> FloatArray:
         """The valid one of the estimates, without its scale."""
-        valid: FloatArray = self.estimates[0 if self.sparse else int(self.scalars[_PARITY])]
+        valid: FloatArray = self.estimates[0 if self.sparse else int(self.scalars[_state.PARITY])]
         return valid
 
     # ------------------------------------------------------------------ what there is
@@ -217,9 +238,9 @@ class LinearEngine(LazyEngine):
         """All of the state, by name; of the two estimates, the one that is not scratch."""
         found = self._as_saved(("u", "low", "other", "sum"))
         found.update(estimate=self._wide(self._estimate.T) if self.sparse else self._estimate)
-        parity = int(self.scalars[_PARITY])
+        parity = int(self.scalars[_state.PARITY])
         found.update({name: self.tails[i] for name, i in _TAILS.items()})
-        found["tail_estimate"] = self.tails[2 + parity]
+        found["tail_estimate"] = self.tails[_state.ESTIMATES + parity]
         found.update(index=self.index, value=self.value)
         kept = {name: a for name, a in found.items() if a.size or name == "u"}
         constant = {"constant": self.constant} if self._plan.pulls else {}

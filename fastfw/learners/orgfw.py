@@ -43,7 +43,8 @@ class ORGFW(LinearLearner):
         "fused" plays rounds in compiled code where it exists (softmax regression, a network with
         one hidden layer and functions that Numba compiled, on sets whose rows are in l1 balls,
         simplices or k-sparse polytopes) and otherwise falls back to "steps": the same algorithm
-        composed of oracle calls. Both agree to rounding.
+        composed of oracle calls. Both agree to rounding. `EngineWarning` says so where one might
+        think otherwise.
     dtype : {float64, float32}, optional
         Of the decisions. By default float32 if the first batch is, else float64.
     init : {"zeros", "vertex", "random"}, optional

@@ -12,7 +12,7 @@ from fastfw._checks import FloatArray, IndexArray, in_range, renamed
 from fastfw.learners._constant import ScaledLearner, constant_of_rows
 from fastfw.learners._linear import LinearLearner
 from fastfw.learners._oracles import evaluate, line_search, toward, vertex
-from fastfw.learners.compiled import Plan, in_rounds
+from fastfw.learners.compiled import LINEAR, Plan, in_rounds
 from fastfw.problems import Rows
 from fastfw.schedules import RootSchedule
 
@@ -92,6 +92,7 @@ class RegularizedOFW(ScaledLearner, LinearLearner):
     ) -> None:
         self._take(rounds, renamed("eta", eta, "scale", scale))
         self._searches = isinstance(step, str) and step == "line-search"
+        self._compiled = None if self._searches else LINEAR
         step = RootSchedule(2.0) if step is None else step
         super().__init__(
             problem, set, schedules={} if self._searches else {"step": step},
@@ -112,9 +113,6 @@ class RegularizedOFW(ScaledLearner, LinearLearner):
         return loss, {
             "x": toward(exact, v, sigma), "total_gradient": total, "constant": np.array(c)
         }  # fmt: skip
-
-    def _can_fuse(self) -> bool:
-        return not self._searches and super()._can_fuse()
 
     def _begin(self, dtype: np.dtype[Any]) -> FloatArray:
         if self._scale is not None:
