@@ -30,6 +30,10 @@ from fastfw.streams import Batch, Dataset
 __all__ = ["Classification", "SoftmaxRegression"]
 
 
+_NO_WEIGHTS = np.empty(0)
+_NO_WEIGHTS.flags.writeable = False
+
+
 class Rows(NamedTuple):
     """Rows of a data matrix in the form that kernels take."""
 
@@ -44,6 +48,11 @@ class Rows(NamedTuple):
         """Labels alone."""
         found: IndexArray = self.y[0] if isinstance(self.y, tuple) else self.y
         return found
+
+    @property
+    def pair(self) -> tuple[IndexArray, npt.NDArray[np.float64]]:
+        """Labels and weights, none where all are 1: so kernels are compiled once for both."""
+        return self.y if isinstance(self.y, tuple) else (self.y, _NO_WEIGHTS)
 
     @property
     def weights(self) -> npt.NDArray[np.float64]:
@@ -206,7 +215,8 @@ class Classification:
         """Return the loss of every sample of a batch, shape (B,), in nats."""
         from fastfw.kernels import csr, gradients
 
-        A, y, rows = self.rows(batch, coded=True)
+        given = self.rows(batch, coded=True)
+        A, y, rows = given.X, given.pair, given.rows
         first, tail = self._split(x, _real(A))
         model, out = self.kernel_model(), np.empty(rows.size)
         if is_sparse(A):
@@ -240,7 +250,7 @@ class Classification:
         """Return the same for rows that `rows` gave."""
         from fastfw.kernels import csr, gradients
 
-        A, y, rows = given
+        A, y, rows = given.X, given.pair, given.rows
         first, tail = self._split(x, _real(A))
         model, rest = self.kernel_model(), np.empty_like(tail)
         if is_sparse(A):

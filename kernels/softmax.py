@@ -33,8 +33,8 @@ def label_of(y: Any, i: Any) -> Any:
 
 
 def weight_of(y: Any, i: Any) -> Any:
-    """Weight of sample i, 1 where there are labels alone."""
-    return y[1][i] if isinstance(y, tuple) else 1.0
+    """Weight of sample i, 1 where there are labels alone, or no weights beside them."""
+    return y[1][i] if isinstance(y, tuple) and y[1].shape[0] > 0 else 1.0
 
 
 @overload(label_of, inline="always")
@@ -44,7 +44,9 @@ def _overload_label(y, i):  # type: ignore[no-untyped-def]
 
 @overload(weight_of, inline="always")
 def _overload_weight(y, i):  # type: ignore[no-untyped-def]
-    return (lambda y, i: y[1][i]) if isinstance(y, types.BaseTuple) else (lambda y, i: 1.0)
+    if isinstance(y, types.BaseTuple):
+        return lambda y, i: y[1][i] if y[1].shape[0] > 0 else 1.0
+    return lambda y, i: 1.0
 
 
 @kernel(fastmath=frozenset({"contract"}))

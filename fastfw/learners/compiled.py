@@ -145,7 +145,8 @@ class LinearEngine(LazyEngine):
         """
         threads = 1 if self.sparse or self.tails.size else self._plan.threads
         team = self._team(starts, threads)
-        batch = kernel_features(rows.X), self._model, rows.y, rows.rows, starts
+        y = rows.y if type(self._problem) is FunctionProblem else rows.pair
+        batch = kernel_features(rows.X), self._model, y, rows.rows, starts
         given = (
             batch[0], self._mean, self._model, self._rows, *batch[2:], self._plan.anchored,
             self._reach, how, self.u, self.low, self.other, self.estimates, self.start, self.sum,
