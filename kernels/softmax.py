@@ -5,19 +5,17 @@ vectorises. Only the first ``n`` columns of a block hold samples; the rest is pa
 up to a whole group of rows and gets residual zero.
 
 Labels come as an array of class numbers, or as a pair of it and of weights, one for each sample,
-that its loss and gradient are multiplied by. Of labels alone the same code is compiled as ever.
+that its loss and gradient are multiplied by; no weights are as many of 1.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 
 from ._bits import power_of_two
+from ._dispatch import ByType
 from ._jit import kernel
 
 _LOG2_E = 1.0 / math.log(2.0)
@@ -27,26 +25,30 @@ _LN2_32 = (0.693359375, -2.1219444005469057e-4)
 _INVERSE_FACTORIAL = tuple(1.0 / math.factorial(k) for k in range(14))
 
 
-def label_of(y: Any, i: Any) -> Any:
-    """Class of sample i."""
-    return y[0][i] if isinstance(y, tuple) else y[i]
+@kernel()
+def _label(y, i):
+    return y[i]
 
 
-def weight_of(y: Any, i: Any) -> Any:
-    """Weight of sample i, 1 where there are labels alone, or no weights beside them."""
-    return y[1][i] if isinstance(y, tuple) and y[1].shape[0] > 0 else 1.0
+@kernel()
+def _label_of_pair(y, i):
+    return y[0][i]
 
 
-@overload(label_of, inline="always")
-def _overload_label(y, i):  # type: ignore[no-untyped-def]
-    return (lambda y, i: y[0][i]) if isinstance(y, types.BaseTuple) else (lambda y, i: y[i])
+@kernel()
+def _one(y, i):
+    return 1.0
 
 
-@overload(weight_of, inline="always")
-def _overload_weight(y, i):  # type: ignore[no-untyped-def]
-    if isinstance(y, types.BaseTuple):
-        return lambda y, i: y[1][i] if y[1].shape[0] > 0 else 1.0
-    return lambda y, i: 1.0
+@kernel()
+def _weight_of_pair(y, i):
+    return y[1][i] if y[1].shape[0] > 0 else 1.0
+
+
+#: Class of sample i, of labels or a pair of labels and weights.
+label_of = ByType({tuple: _label_of_pair, object: _label})
+#: Weight of sample i, 1 where there are none.
+weight_of = ByType({tuple: _weight_of_pair, object: _one})
 
 
 @kernel(fastmath=frozenset({"contract"}))
