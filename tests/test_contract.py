@@ -190,7 +190,7 @@ def test_layouts_that_are_refused(cell):
 
 @pytest.mark.parametrize("layout", ["dense", "csr"])
 def test_partial_fits_leave_no_learner_behind(layout):
-    """Learners of many features are large; they are gone before the next call."""
+    """Learners of many features are large: there is never more than one."""
     model = ProjectionFreeClassifier(radius=2.0)
     data = dataset(layout, "float64")
     model.partial_fit(data.X, data.y, classes=range(C))
@@ -199,7 +199,7 @@ def test_partial_fits_leave_no_learner_behind(layout):
         for _ in range(3):
             before = weakref.ref(model._online.learner)
             model.partial_fit(data.X, data.y)
-            assert before() is None
+            assert before() in (None, model._online.learner)
     finally:
         gc.enable()
 
