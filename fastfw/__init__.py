@@ -47,10 +47,10 @@ _NAMES = {
     "network": "OneHiddenLayer",
     "custom": "FunctionProblem problem_from_function",
     "sets": """
-        BirkhoffPolytope ConvexSet DenseVertex EntriesVertex FlowPolytope GroupL1Ball GroupVertex
-        KSparsePolytope KSparseVertex L1Ball L1Vertex L2Ball LInfBall NuclearNormBall PathVertex
-        PermutationVertex ProductSet ProductVertex RankOneVertex RowKSparsePolytope RowL1Ball
-        RowVertex SignVertex Simplex Vertex
+        BirkhoffPolytope CompiledSet ConvexSet DenseVertex EntriesVertex FlowPolytope GroupL1Ball
+        GroupVertex KSparsePolytope KSparseVertex L1Ball L1Vertex L2Ball LInfBall NuclearNormBall
+        PathVertex PermutationVertex ProductSet ProductVertex RankOneVertex RowKSparsePolytope
+        RowL1Ball RowVertex SignVertex Simplex Vertex
     """,
     "problems": "SoftmaxRegression",
     "schedules": "power_schedule",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import as_array, batch_parts, locked, real_array, shown
+from fastfw._numba import is_compiled, short_error
 from fastfw.problems import Rows, all_rows
 from fastfw.sets._convex import shape_of
 from fastfw.streams import Batch
@@ -42,7 +42,7 @@ class FunctionProblem:
     @property
     def compiled(self) -> bool:
         """Whether the function was compiled by Numba, so that compiled rounds can call it."""
-        return hasattr(self._function, "py_func") and hasattr(self._function, "nopython_signatures")
+        return is_compiled(self._function)
 
     @property
     def first_layer(self) -> tuple[int, int]:
@@ -139,15 +139,7 @@ class FunctionProblem:
 
     def raise_short(self, error: Exception, hint: str = "") -> None:
         """Raise what Numba says of the function in one line, if the error is of Numba's making."""
-        if not self.compiled:
-            return
-        from numba.core.errors import NumbaError
-
-        if isinstance(error, NumbaError):
-            raise TypeError(
-                f"Numba cannot compile {self._name} for these arguments: {_gist(error)}; it says "
-                f"more where you call {self._name} yourself{hint}"
-            ) from None
+        short_error(self._function, self._name, error, hint)
 
     def loss(self, x: npt.ArrayLike, batch: object) -> float:
         """Return the loss at x on a batch."""
@@ -288,17 +280,6 @@ def _kind(found: Any) -> str:
     if isinstance(found, tuple | list):
         return f"a {type(found).__name__} of length {len(found)}"
     return "None" if found is None else f"a {type(found).__name__}"
-
-
-def _gist(error: Exception) -> str:
-    """Say what Numba complains of, and in which line, without its advice."""
-    text = re.sub("\x1b\\[[0-9;]*m", "", str(error))
-    lines = [line.strip() for line in text.splitlines()]
-    lines = [line for line in lines if line and not line.startswith("Failed in nopython")]
-    where = re.findall(r'^File "(.+?)", line (\d+)', "\n".join(lines), flags=re.MULTILINE)
-    gist = lines[0].rstrip(":.") if lines else type(error).__name__
-    gist = gist if len(gist) <= 160 else f"{gist[:157]}..."
-    return gist + (f" (line {where[-1][1]} of {where[-1][0]})" if where else "")
 
 
 def _is_pair(batch: object) -> bool:

@@ -1,7 +1,7 @@
 """Functions of the user's, which compiled rounds call by their addresses.
 
 So rounds are compiled once for all functions, and kept; what is compiled for a function is an
-adapter around it, of the same type for all: features and labels come to it as bytes.
+adapter around it, of the same type for all: losses get features and labels as bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,14 @@ from numba.np.numpy_support import from_dtype
 
 from ._jit import kernel
 
-__all__ = ["Function", "Gathered", "evaluate", "function_rounds"]
+__all__ = [
+    "Function",
+    "Gathered",
+    "call_vertex",
+    "compiled_vertex",
+    "evaluate",
+    "function_rounds",
+]
 
 
 class Gathered(NamedTuple):
@@ -36,18 +43,29 @@ class Function(NamedTuple):
     """Rows in which points are handed over, 0 where they are flat."""
 
 
+def _by_address(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    """Generate the call of a function that returns a float64, its address being the first of args.
+
+    What it raises is raised here.
+    """
+    convention, kinds = context.call_conv, signature.args[1:]
+    form = convention.get_function_type(types.float64, kinds)
+    pointer = builder.inttoptr(args[0], form.as_pointer())
+    status, found = convention.call_function(builder, pointer, types.float64, kinds, args[1:])
+    with cgutils.if_unlikely(builder, status.is_error):
+        convention.return_status_propagate(builder, status)
+    return found
+
+
 @intrinsic
 def _call(context, address, x, X, y, batch, n_rows, out):  # type: ignore[no-untyped-def]
-    def build(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        convention, kinds = context.call_conv, signature.args[1:]
-        form = convention.get_function_type(types.float64, kinds)
-        pointer = builder.inttoptr(args[0], form.as_pointer())
-        status, loss = convention.call_function(builder, pointer, types.float64, kinds, args[1:])
-        with cgutils.if_unlikely(builder, status.is_error):
-            convention.return_status_propagate(builder, status)
-        return loss
+    return types.float64(address, x, X, y, batch, n_rows, out), _by_address
 
-    return types.float64(address, x, X, y, batch, n_rows, out), build
+
+@intrinsic
+def call_vertex(context, address, g, index, value):  # type: ignore[no-untyped-def]
+    """Let the function of `compiled_vertex` write a vertex."""
+    return types.float64(address, g, index, value), _by_address
 
 
 @kernel()
@@ -126,9 +144,25 @@ def _compiled(function, pairs, rows, real, features, labels):
     batch = types.Array(types.intp, 1, "C", readonly=True)
     point = types.Array(from_dtype(real), 1, "C")
     signature = types.float64(point, data, data, batch, types.intp, types.float64[::1])
+    return _addressed(call, signature)
+
+
+def _addressed(call, signature):
+    """Return an adapter, compiled for a signature, and its address, good while it lives."""
     adapter: Any = kernel(cache=False)(call)
     found = adapter.get_compile_result(signature)
     return adapter, found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
+
+
+def compiled_vertex(function):
+    """Return the adapter around a function that writes a vertex, and its address."""
+
+    def call(g, index, value):
+        function(g, index, value)
+        return 0.0
+
+    places = types.Array(types.intp, 1, "C")
+    return _addressed(call, types.float64(types.float64[::1], places, types.float64[::1]))
 
 
 def function_rounds(play, function, pairs, rows):

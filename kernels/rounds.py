@@ -37,7 +37,7 @@ from .functions import Gathered, evaluate
 from .gradients import DENSE_PREVIOUS, NO_PREVIOUS, ONE_VERTEX_BACK
 from .l1 import LARGEST_LAZY_STEP, step
 from .parts import moves, room_of_parts, shared_gradient
-from .sets import L1Balls, named, row_vertex, tail_vertex
+from .sets import L1Balls, OwnRows, named, row_vertex, tail_vertex
 
 __all__ = ["linear_rounds"]
 
@@ -227,6 +227,20 @@ _sparse_vertex = ByType({L1Balls: _balls_of_sparse, object: _rows_of_sparse})
 
 
 @kernel()
+def _never(set):
+    return False
+
+
+@kernel()
+def _always(set):
+    return True
+
+
+#: Whether the vertex of a finite direction may not be one: functions of the user's may fail.
+_may_fail = ByType({OwnRows: _always, object: _never})
+
+
+@kernel()
 def _sparse_conclude(
     A, model, set, batch, how, anchored, reduction, reach, state, space, index, value, places
 ):
@@ -247,7 +261,8 @@ def _sparse_conclude(
     if folded and not largest * scale + growth < limit:
         return False
     d = state.estimates[0]
-    if not keep:
+    aside = not keep or _may_fail(set)
+    if aside:
         d = state.estimates[1]
         d[:] = state.estimates[0]
     if folded:
@@ -263,9 +278,13 @@ def _sparse_conclude(
     largest = _sparse_vertex(
         set, A, batch, d, scale, pull, state, by_bounds, index[:n], value[:n]
     )  # fmt: skip
+    if not np.isfinite(largest):
+        return False
     if pull != 0.0:  # that of the direction, which is not d̃ itself
         largest += pull * reach / scale
     if keep:
+        if aside:
+            state.estimates[0][:] = d
         scalars[ESTIMATE_SCALE], scalars[LARGEST] = scale, largest
     for c in range(n):
         for q in range(index.shape[1]):

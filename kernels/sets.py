@@ -14,13 +14,15 @@ import numpy as np
 from ._bits import magnitude_bits
 from ._dispatch import ByType
 from ._jit import kernel
+from .functions import call_vertex
 from .l1 import first_largest, one_of_largest
 
-__all__ = ["L1Balls", "Rows", "named", "row_vertex", "tail_vertex", "vertices"]
+__all__ = ["L1Balls", "OwnRows", "Rows", "named", "row_vertex", "tail_vertex", "vertices"]
 
 #: What a row may be in: the l1 ball, with the first or one of several largest entries for a vertex;
-#: the simplex; the hull of vectors with k entries of one size.
+#: the simplex; the hull of vectors with k entries of one size; a set of the user's.
 L1, L1_RANDOM, SIMPLEX, SPARSE_ENTRIES = np.intp(0), np.intp(1), np.intp(2), np.intp(3)
+OWN = np.intp(4)
 
 
 class L1Balls(NamedTuple):
@@ -45,6 +47,18 @@ class Rows(NamedTuple):
     """64 random bits that choose among ties."""
     end: Any
     """Where a row of the tail ends."""
+
+
+class OwnRows(NamedTuple):
+    """As `Rows`, some of them in sets of the user's."""
+
+    kind: Any
+    radius: Any
+    count: Any
+    drawn: Any
+    end: Any
+    address: Any
+    """Of each row's function, see `functions.compiled_vertex`."""
 
 
 @kernel()
@@ -144,6 +158,28 @@ def _rows_vertex(set, g, r, index, value):
 
 
 @kernel()
+def _own_vertex(set, g, r, index, value):
+    """As `_rows_vertex`; False where a function writes what is no vertex, too."""
+    if set.kind[r] != OWN:
+        return _rows_vertex(set, g, r, index, value)
+    n = g.shape[0]
+    direction = np.empty(n, np.float64)
+    fits = True
+    for j in range(n):
+        direction[j] = g[j]
+        fits = fits and np.isfinite(direction[j])
+    for q in range(index.shape[0]):
+        index[q] = 0
+        value[q] = 0.0
+    if fits:
+        used = set.count[r]
+        call_vertex(set.address[r], direction, index[:used], value[:used])
+    for q in range(index.shape[0]):
+        fits = fits and 0 <= index[q] < n and np.isfinite(value[q])
+    return fits
+
+
+@kernel()
 def _l1_vertex(set, g, r, index, value):
     """As `_rows_vertex`."""
     j, finite = first_largest(g)
@@ -165,7 +201,7 @@ def _same(set):
 #: A set as it is; a plain tuple, which is passed from Python sooner, as `L1Balls`.
 named = ByType({tuple: _named, object: _same})
 
-_VERTICES = {L1Balls: _l1_vertex, Rows: _rows_vertex}
+_VERTICES = {L1Balls: _l1_vertex, Rows: _rows_vertex, OwnRows: _own_vertex}
 #: The vertex of row r for the direction g, in `index` and `value`; whether g is finite.
 row_vertex = ByType(_VERTICES)
 

@@ -98,7 +98,9 @@ class Learner(ABC):
     def _expects_compiled(self) -> bool:
         """Whether problem and set might well be thought to be compiled: own Python is not."""
         own = not type(self._set).__module__.startswith("fastfw.")
-        return self._compiled is not None and LINEAR.know(self._problem) and not own
+        compiled = getattr(self._set, "compiled", True)  # unless compiling is switched off
+        known = self._compiled is not None and LINEAR.know(self._problem)
+        return bool(known and compiled and not own)
 
     def _warn_of_steps(self, of: str) -> None:
         """Say that rounds are not compiled, where who asked for it was not to know."""

@@ -79,7 +79,7 @@ LINEAR = Rounds(
     (SoftmaxRegression, OneHiddenLayer, FunctionProblem),
     None,
     "SoftmaxRegression, OneHiddenLayer and functions of your own that Numba compiled, on l1 balls, "
-    "simplices, k-sparse polytopes and products of them",
+    "simplices, k-sparse polytopes, a CompiledSet and products of them",
 )
 PAST = Rounds(
     (SoftmaxRegression, OneHiddenLayer),
@@ -116,6 +116,8 @@ class LinearEngine(LazyEngine):
         self._model, self._play = problem.kernel_model(), problem.kernel_rounds()
         rows = kernel_rows(blocks, first[0])
         self._radius = rows.radius
+        # a function of the user's, which may fail
+        self._own_set = set if any(block.kind == "OWN" for block in blocks) else None
         # a named tuple takes a call from Python a microsecond more
         self._rows = tuple(rows) if len(rows) == 2 else rows
         self._mean = problem.reduction == "mean"
@@ -160,11 +162,24 @@ class LinearEngine(LazyEngine):
         except Exception as error:
             self._explain(error, rows)
             raise
-        if done < starts.size - 1 and type(self._problem) is FunctionProblem:
-            # called from Python, the function says what is wrong with what it returns
-            failed = rows.rows[starts[done] : starts[done + 1]]
-            self._problem.of_rows(self.decision(), Rows(rows.X, rows.y, failed))
+        if done < starts.size - 1:
+            self._blame(
+                rows._replace(rows=rows.rows[starts[done] : starts[done + 1]]), losses[done]
+            )
         return done
+
+    def _blame(self, failed: Rows, loss: float) -> None:
+        """Let functions of the user's, called from Python, say what is wrong with what they do."""
+        own = type(self._problem) is FunctionProblem
+        if not own and self._own_set is None:
+            return
+        gradient = self._problem.of_rows(self.decision(), failed)[1]
+        if self._own_set is not None and np.isfinite(loss) and np.isfinite(gradient).all():
+            self._own_set.lmo(gradient)
+            raise ValueError(
+                f"in {self._own_set!r} a vertex has a place outside of its row, or an entry that "
+                "is not finite"
+            )
 
     def _team(self, starts: IndexArray, threads: int) -> tuple[npt.NDArray[Any], ...]:
         """Return what threads share, see ``kernels.parts``; one alone uses its own again."""
@@ -211,7 +226,8 @@ class LinearEngine(LazyEngine):
             return
         super().lay(sparse)
         # and space for one that does not stay
-        count = 1 + self._plan.anchored if sparse else 2
+        aside = self._plan.anchored or self._own_set is not None
+        count = 1 + aside if sparse else 2
         self.estimates = np.zeros((count, *self.u.shape), self.u.dtype)
         self._estimate[...] = self._stored(estimate)
         self.scalars[_state.LARGEST] = np.abs(estimate).max(initial=0.0)
@@ -251,10 +267,10 @@ class LinearEngine(LazyEngine):
         """Take over a state that `arrays` gave, unless kernels could not go on from it."""
         scale, weight, last, parity, shrunk, largest = arrays["scalars"]
         index, value = arrays.get("index", self.index), arrays.get("value", self.value)
-        n = len(self.index)
+        size = self._radius[: len(self.index), np.newaxis]  # no number where it is anything
         if not (
             ((index >= 0) & (index < self._d)).all()
-            and ((value == 0.0) | (np.abs(value) == self._radius[:n, np.newaxis])).all()
+            and ((value == 0.0) | (np.abs(value) == size) | np.isnan(size)).all()
             and parity in (0.0, 1.0)
             and is_scale(scale)
             and 0.0 <= last <= 1.0

@@ -11,12 +11,14 @@ from fastfw.sets.flow import FlowPolytope, PathVertex
 from fastfw.sets.ksparse import KSparsePolytope, KSparseVertex, RowKSparsePolytope
 from fastfw.sets.l1 import L1Ball, L1Vertex
 from fastfw.sets.nuclear import NuclearNormBall, RankOneVertex
+from fastfw.sets.own import CompiledSet
 from fastfw.sets.product import ProductSet, ProductVertex
 from fastfw.sets.rows import RowL1Ball, RowVertex
 from fastfw.sets.simplex import Simplex
 
 __all__ = [
     "BirkhoffPolytope",
+    "CompiledSet",
     "ConvexSet",
     "DenseVertex",
     "EntriesVertex",

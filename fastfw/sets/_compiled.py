@@ -10,6 +10,7 @@ import numpy as np
 
 from fastfw.sets.ksparse import KSparsePolytope, RowKSparsePolytope
 from fastfw.sets.l1 import L1Ball
+from fastfw.sets.own import CompiledSet
 from fastfw.sets.product import ProductSet
 from fastfw.sets.rows import RowL1Ball
 from fastfw.sets.simplex import Simplex
@@ -32,6 +33,8 @@ class Block(NamedTuple):
     """Number of a vertex' entries in a row."""
     key: Any = np.uint64(0)
     """Of random ties."""
+    address: int = 0
+    """Of a function of the user's."""
 
 
 def _l1(set: Any, n: int, length: int) -> Block:
@@ -43,8 +46,16 @@ def _k_sparse(set: Any, n: int, length: int, size: float) -> Block:
     return Block("SPARSE_ENTRIES", n, length, size, set.k)
 
 
+def _own(set: Any) -> Block | None:
+    if not set.compiled:
+        return None
+    n, length = (1, *set.shape)[-2:]
+    return Block("OWN", n, length, math.nan, set.entries, address=set.address)
+
+
 #: What rows a set is made of, by its class.
-_BLOCKS: dict[type, Callable[[Any], Block]] = {
+_BLOCKS: dict[type, Callable[[Any], Block | None]] = {
+    CompiledSet: _own,
     RowL1Ball: lambda set: _l1(set, *set.shape),
     L1Ball: lambda set: _l1(set, 1, *set.shape),
     Simplex: lambda set: Block("SIMPLEX", 1, set.shape[0], set.radius),
@@ -63,7 +74,8 @@ def blocks_of(set: Any) -> list[Block] | None:
             found += own
         return found
     make = _BLOCKS.get(type(set))
-    return None if make is None else [make(set)]
+    block = None if make is None else make(set)
+    return None if block is None else [block]
 
 
 def kernel_rows(blocks: list[Block], n_first: int) -> Any:
@@ -79,10 +91,13 @@ def kernel_rows(blocks: list[Block], n_first: int) -> Any:
     if all(block.kind == "L1" for block in blocks):
         return sets.L1Balls(radii, ends)
     drawn = [counter.hashed(block.key, r) for block in blocks for r in range(block.n)]
-    return sets.Rows(
+    rows = sets.Rows(
         np.repeat([getattr(sets, block.kind) for block in blocks], counts),
         radii,
         np.repeat([block.entries for block in blocks], counts),
         np.array(drawn, np.uint64),
         ends,
     )
+    if all(block.kind != "OWN" for block in blocks):
+        return rows
+    return sets.OwnRows(*rows, np.repeat([block.address for block in blocks], counts))
