@@ -136,7 +136,10 @@ def momentum(case: Case, data: fw.Dataset) -> tuple[list[Part], Callable[[Any], 
     ]
     starts = np.array([0, B], np.intp)
     how = in_rounds(learner._recursion, 200, 1)
-    return parts, lambda rows: engine.rounds(how, fw.problems.Rows(A, whole.y, rows), starts)
+    losses = np.empty(2)
+    return parts, lambda rows: engine.rounds(
+        how, fw.problems.Rows(A, whole.y, rows), starts, losses
+    )
 
 
 def sub_batch(case: Case) -> tuple[list[Part], Callable[[Any], Any]]:
@@ -151,7 +154,7 @@ def sub_batch(case: Case) -> tuple[list[Part], Callable[[Any], Any]]:
     samples = np.empty(K * width, np.intp)
     index, value = engine.index.copy(), engine.value.copy()
     noise = engine._noise(9)
-    bits = np.uint64(learner._bits)
+    bits = np.uint64(engine._plan.bits)
     D = np.zeros((n_classes, engine.x.shape[1]), engine.x.dtype)
     P = np.full((n_classes, K * width), 1e-9, D.dtype)
     sums = engine.sums.copy()
@@ -184,7 +187,8 @@ def sub_batch(case: Case) -> tuple[list[Part], Callable[[Any], Any]]:
         ),
     ]
     starts = np.array([0, case.shape.batch_size], np.intp)
-    return parts, lambda rows: engine.rounds(9, fw.problems.Rows(A.X, A.y, rows), starts)
+    losses = np.empty(2)
+    return parts, lambda rows: engine.rounds(9, fw.problems.Rows(A.X, A.y, rows), starts, losses)
 
 
 def table(

@@ -7,9 +7,9 @@ import itertools
 import pytest
 
 from bench import report
-from bench.compare import peers, pictures, rounds, shapes, turns
+from bench.compare import peers, pictures, profile, rounds, shapes, turns
 from bench.compare.cases import CASES, Case
-from bench.compare.data import NETWORK, Shape
+from bench.compare.data import MNIST, NETWORK, Shape
 
 
 def test_ratios_are_medians_over_pairs():
@@ -178,3 +178,17 @@ def test_tables_are_printed(capsys, monkeypatch):
     assert "stacked/run" in printed
     for line in printed.splitlines():
         assert len(line) <= 110
+
+
+@pytest.mark.parametrize(
+    ("method", "make"),
+    [
+        ("orgfw", lambda case: profile.momentum(case, case.data)),
+        ("morgfw sub-batch", profile.sub_batch),
+    ],
+)
+def test_parts_of_a_round_are_timed(method, make):
+    case = Case(method, MNIST, "float32")
+    lines = profile.table("title", *make(case), case, 1).splitlines()
+    assert len(lines) == 8 - 1 * (method != "orgfw")
+    assert all(float(line[40:48]) > 0.0 for line in lines[1:-2])
