@@ -112,7 +112,11 @@ def shapes(work: Work) -> Iterator[Any]:
     yield HEADER
     for dtype, limit in limits.items():
         for size in sizes:
-            points.append(measure(*size, dtype, work.turns or 9, limit))
+            try:
+                points.append(measure(*size, dtype, work.turns or 9, limit))
+            except AssertionError:  # rounding may decide between vertices that are as good as equal
+                yield f"{size[0]:>5} {size[1]:>7}      {dtype:<8} not timed: decisions differ"
+                continue
             yield line(points[-1])
     yield from limit_lines(limits)
     yield "shapes.png", roofline(points, limits)
