@@ -32,7 +32,8 @@ def test_equals_reference_for_every_noise(engine, noise):
 @pytest.mark.parametrize("base", [fw.OGD(step=0.4), fw.RFTL(step=0.7)])
 @pytest.mark.parametrize("size", [None, 2])
 def test_equals_reference_for_bases_that_project(base, size):
-    own = learner(fw.MetaFrankWolfe, rounds=4, base=base, sub_batch_size=size)
+    with pytest.warns(fw.EngineWarning, match="base FTPL"):
+        own = learner(fw.MetaFrankWolfe, rounds=4, base=base, sub_batch_size=size)
     assert own.engine == "steps"
     assert_equals_reference(own, list(stream(4)))
 

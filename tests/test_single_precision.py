@@ -14,6 +14,9 @@ import fastfw as fw
 from set_cases import SETS
 from sizes import JIT, sized
 
+#: Not every method has compiled rounds for every layout.
+pytestmark = pytest.mark.filterwarnings("ignore::fastfw.EngineWarning")
+
 #: About 0.6 units in the last place of 5; less than half of one below 1.
 STEPS = [5.7e-8, 2.6e-8]
 ROUNDS = 100
