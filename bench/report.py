@@ -26,7 +26,7 @@ from inspect import getdoc
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import network
+from bench import later_methods, network
 from bench.compare import blas, classifiers, handicap, one_thread, profile, rounds, shapes
 from bench.compare.turns import Work, load, machine
 from fastfw._files import atomic_write
@@ -97,6 +97,10 @@ SECTIONS = {
     "network-gap": Section(
         "Proposition 1 measured", network.gap,
         "Smallest Frank-Wolfe gap against rounds, on logarithmic axes",
+    ),
+    "later": Section(
+        "Later methods measured", later_methods.later,
+        "Regret by round and time of a round, of methods for losses in any order",
     ),
 }  # fmt: skip
 

@@ -15,6 +15,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -56,6 +57,7 @@ class Turn(NamedTuple):
     seed: int
 
 
+@lru_cache(maxsize=64)
 def seed_bits(seed: int | tuple[int, ...]) -> int:
     """64 bits from a seed that may be a sequence, the same everywhere."""
     return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])

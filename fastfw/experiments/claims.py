@@ -46,13 +46,14 @@ def paired(ours: Floats, theirs: Floats) -> tuple[float, float]:
     return float(difference.mean()), standard_error(difference)
 
 
-def _verdict(mean: float, error: float) -> str:
+def judge(mean: float, error: float) -> str:
     """Judge a difference that the paper says is above zero; one trial leaves it open."""
     margin = np.inf if np.isnan(error) else 2.0 * error
     return CONFIRMED if mean > margin else REFUTED if mean < -margin else OPEN
 
 
-def _signed(mean: float, error: float) -> str:
+def signed(mean: float, error: float) -> str:
+    """Write a difference and its standard error."""
     return f"{mean:+.3g}" if np.isnan(error) else f"{mean:+.3g} ± {error:.2g}"
 
 
@@ -69,8 +70,8 @@ def _below(
     for name in names:
         other = curves[name]
         mean, error = paired(own.final, other.final)
-        verdict = _verdict(mean, error)
-        numbers = f"{other.label} − {own.label} = {_signed(mean, error)} nats"
+        verdict = judge(mean, error)
+        numbers = f"{other.label} − {own.label} = {signed(mean, error)} nats"
         if far and verdict == CONFIRMED and mean < abs(float(own.final.mean())):
             verdict = REFUTED
             numbers += f": below, but by less than {own.label}'s own {own.final.mean():.3g}"
@@ -86,8 +87,8 @@ def _stochastic(part: Part) -> Iterator[Answer]:
         other = curves[name]
         mean, error = paired(other.final, own.final)
         share = mean / float(other.final.mean())
-        verdict = _verdict(mean, error)
-        numbers = f"ORGFW − {other.label} = {_signed(mean, error)} nats, {share:+.0%}"
+        verdict = judge(mean, error)
+        numbers = f"ORGFW − {other.label} = {signed(mean, error)} nats, {share:+.0%}"
         if verdict == CONFIRMED and share > 1.0:
             verdict, numbers = REFUTED, numbers + ": more than slightly"
         yield "C1", f"regret of ORGFW slightly above {other.label}'s", verdict, numbers
@@ -119,13 +120,13 @@ def _adversarial(part: Part) -> Iterator[Answer]:
     others = [curves[name] for name in ("ofw", "oaw", "regularized-ofw")]
     span = min(float(curve.final.mean()) for curve in others) - float(own.final.mean())
     near = abs(mean) <= 0.1 * abs(span)
-    side = _verdict(mean, error)
+    side = judge(mean, error)
     words = {CONFIRMED: "below", REFUTED: "above", OPEN: "equal within two standard errors"}
     verdict, word = CONFIRMED if side != REFUTED or near else REFUTED, words[side]
     if np.isnan(error):
         verdict, word = OPEN, "one trial"
     numbers = (
-        f"MetaFrankWolfe − MORGFW = {_signed(mean, error)} nats ({word}"
+        f"MetaFrankWolfe − MORGFW = {signed(mean, error)} nats ({word}"
         f"{', comparable' if near else ''}: the next method is {abs(span):.3g} "
         f"{'above' if span >= 0 else 'below'} MORGFW)"
     )
@@ -161,10 +162,10 @@ def _by_time(part: Part, claim: str, panel: str, ours: str) -> Iterator[Answer]:
         mean, error = paired(mine, theirs) if lower else paired(theirs, mine)
         numbers = (
             f"when the first of the two has finished: ORGFW {mine.mean():.3g}, "
-            f"{other.label} {theirs.mean():.3g}, ahead by {_signed(mean, error)}"
+            f"{other.label} {theirs.mean():.3g}, ahead by {signed(mean, error)}"
         )
         statement = f"{what} of ORGFW better than {other.label}'s after equal time"
-        yield claim, statement, _verdict(mean, error), numbers
+        yield claim, statement, judge(mean, error), numbers
 
 
 def _network(part: Part) -> Iterator[Answer]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from fastfw.experiments.results import (
     CompareResult,
     Curve,
     NetworkComparison,
+    Part,
     Reproduction,
     relative_suboptimality,
     standard_error,
@@ -181,20 +183,30 @@ _LABELS = {
 }
 
 
-@own_style()
 def reproduction_figure(result: Reproduction) -> Figure:
-    """Draw a figure of the paper: means over the trials, with bands of their standard errors.
+    """Draw a figure of the paper.
 
     Figures 1 and 2 have a column for each data set and a row for each panel, figure 3 the other way
-    round. Where the comparator's certificate leaves more than a line's width open, bands reach as
-    far.
+    round.
     """
-    panels = list(result.parts[0].panels)
-    across = result.figure == "figure3"
-    shape = (len(result.parts), len(panels)) if across else (len(panels), len(result.parts))
+    quick = ", cut short" if result.quick else ""
+    trials = "1 trial" if result.trials == 1 else f"{result.trials} trials: means, standard errors"
+    title = f"Figure {result.figure[-1]} ({trials}{quick})"
+    return parts_figure(result.parts, title, across=result.figure == "figure3")
+
+
+@own_style()
+def parts_figure(parts: Sequence[Part], title: str, *, across: bool) -> Figure:
+    """Draw all panels of all parts: means over the trials, with bands of their standard errors.
+
+    A part is a column, or a row where it goes across. Where the comparator's certificate leaves
+    more than a line's width open, bands reach as far.
+    """
+    panels = list(parts[0].panels)
+    shape = (len(parts), len(panels)) if across else (len(panels), len(parts))
     figure = new_figure(4.6 * shape[1] + 0.4, 3.1 * shape[0] + 0.7, dpi=100)
     grid = figure.subplots(*shape, squeeze=False)
-    for p, part in enumerate(result.parts):
+    for p, part in enumerate(parts):
         for q, panel in enumerate(panels):
             axes = grid[p][q] if across else grid[q][p]
             curves = part.panels.get(panel)
@@ -209,9 +221,7 @@ def reproduction_figure(result: Reproduction) -> Figure:
         handles, labels, loc="outside lower center", ncols=min(len(labels), 2 * shape[1] + 1),
         frameon=False, handlelength=3.2, fontsize=9,
     )  # fmt: skip
-    quick = ", cut short" if result.quick else ""
-    trials = "1 trial" if result.trials == 1 else f"{result.trials} trials: means, standard errors"
-    figure.suptitle(f"Figure {result.figure[-1]} ({trials}{quick})", fontsize=11)
+    figure.suptitle(title, fontsize=11)
     return figure
 
 
