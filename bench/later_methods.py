@@ -14,8 +14,9 @@ from bench.compare.turns import Work
 from fastfw import theory
 from fastfw.experiments.claims import CONFIRMED, OPEN, REFUTED, judge, paired, signed
 from fastfw.experiments.figures import parts_figure
-from fastfw.experiments.methods import PRESETS, Constants, Method, find_methods
+from fastfw.experiments.methods import PRESETS, Method, find_methods
 from fastfw.experiments.results import Curve, Part
+from fastfw.learners._method import Constants
 
 EARLIER = find_methods(["morgfw", "metafw", "ofw"])
 PLAIN, SEARCH, STRONG, PERTURBED = LATER = find_methods(

@@ -26,24 +26,13 @@ if not os.path.exists(os.path.join(_here, "kernels")) and os.path.exists(
     __path__.append(_root)
 del _here, _root
 
-#: Where public names come from.
+#: Where public names come from; those of methods are in `fastfw.learners`.
 _NAMES = {
     "base_learners": "FTPL OGD RFTL BaseLearner LinearLearner",
-    "learners.morgfw": "MORGFW",
-    "learners.meta_frank_wolfe": "MetaFrankWolfe",
-    "learners.oaw": "OAW",
-    "learners.ofw": "OFW",
-    "learners.orgfw": "ORGFW",
-    "learners.osfw": "OSFW",
-    "learners.ospf": "OSPF",
     "learners._base": "OnlineLearner",
     "learners._engines": "EngineWarning",
     "learners._results": "FitResult Round RunResult RunSummary",
     "learners._offline": "OfflineLearner",
-    "learners.regularized_ofw": "RegularizedOFW",
-    "learners.strongly_convex_ofw": "StronglyConvexOFW",
-    "learners.svrf": "SVRF",
-    "learners.spider_fw": "SpiderFW",
     "network": "OneHiddenLayer",
     "custom": "FunctionProblem problem_from_function",
     "sets": """
@@ -64,8 +53,6 @@ _NAMES = {
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 _MODULES = ("datasets", "experiments", "kernels", "theory")
 
-__all__ = ["__version__", *_MODULES, *_HOME]
-
 if TYPE_CHECKING:
     from fastfw import datasets as datasets
     from fastfw import experiments as experiments
@@ -78,21 +65,11 @@ if TYPE_CHECKING:
     from fastfw.base_learners import LinearLearner as LinearLearner
     from fastfw.custom import FunctionProblem as FunctionProblem
     from fastfw.custom import problem_from_function as problem_from_function
+    from fastfw.learners import *
     from fastfw.learners._base import OnlineLearner as OnlineLearner
     from fastfw.learners._engines import EngineWarning as EngineWarning
     from fastfw.learners._offline import OfflineLearner as OfflineLearner
     from fastfw.learners._results import *
-    from fastfw.learners.meta_frank_wolfe import MetaFrankWolfe as MetaFrankWolfe
-    from fastfw.learners.morgfw import MORGFW as MORGFW
-    from fastfw.learners.oaw import OAW as OAW
-    from fastfw.learners.ofw import OFW as OFW
-    from fastfw.learners.orgfw import ORGFW as ORGFW
-    from fastfw.learners.osfw import OSFW as OSFW
-    from fastfw.learners.ospf import OSPF as OSPF
-    from fastfw.learners.regularized_ofw import RegularizedOFW as RegularizedOFW
-    from fastfw.learners.spider_fw import SpiderFW as SpiderFW
-    from fastfw.learners.strongly_convex_ofw import StronglyConvexOFW as StronglyConvexOFW
-    from fastfw.learners.svrf import SVRF as SVRF
     from fastfw.network import OneHiddenLayer as OneHiddenLayer
     from fastfw.problems import SoftmaxRegression as SoftmaxRegression
     from fastfw.regret import *
@@ -108,10 +85,16 @@ def __getattr__(name: str) -> typing.Any:
     elif name in _MODULES:
         value = import_module(f"fastfw.{name}")
     else:
-        raise AttributeError(f"module 'fastfw' has no attribute {name!r}")
+        learners = import_module("fastfw.learners")
+        if name == "__all__":
+            value = ["__version__", *_MODULES, *_HOME, *learners.__all__]
+        elif name in learners.__all__:
+            value = getattr(learners, name)
+        else:
+            raise AttributeError(f"module 'fastfw' has no attribute {name!r}")
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    return sorted(set(globals()) | set(__getattr__("__all__")))

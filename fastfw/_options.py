@@ -13,13 +13,13 @@ from fastfw.experiments.methods import (
     METHODS,
     PRESETS,
     SETTINGS,
-    SUB_BATCH,
-    TABLE,
     Method,
     closest,
     default_methods,
     find_methods,
 )
+from fastfw.learners import TABLE
+from fastfw.learners._method import SUB_BATCH
 
 T = TypeVar("T")
 

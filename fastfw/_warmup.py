@@ -60,7 +60,10 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
     sub_batches: dict[str, Any] = {"sub_batch_size": 2}
     #: step: problem, learners, data, options of those learners that take them
     table: dict[str, tuple[str, list[str], str, dict[str, Any]]] = {
-        **{m.label: ("softmax", [m.learner], "dense", sub_batches) for m in METHODS if m.step},
+        **{
+            m.label: ("softmax", [m.learner], "dense", {**sub_batches, **dict(m.options)})
+            for m in METHODS
+        },
         **{
             f"whole batches, {data}": ("softmax", meta, data, {"sub_batch_size": None})
             for data in ("dense", "mostly zeros")
@@ -69,12 +72,7 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
         "sparse rows": ("softmax", [*linear, "OFW", "OAW"], "sparse rows", {}),
         "threads": ("softmax", [*linear, "MORGFW"], "dense", {**sub_batches, "threads": 2}),
         "threads, bytes": ("softmax", [*linear, "MORGFW"], "bytes", {**sub_batches, "threads": 2}),
-        "steps engine": (
-            "softmax",
-            ["MORGFW", "OSPF"],
-            "dense",
-            {**sub_batches, "engine": "steps"},
-        ),
+        "steps engine": ("softmax", ["MORGFW"], "dense", {**sub_batches, "engine": "steps"}),
         "network": ("network", ["ORGFW", "RegularizedOFW", "OFW", "OAW"], "dense", {}),
         "random ties": ("random ties", ["ORGFW"], "sparse rows", {}),
         "function": ("function", ["ORGFW"], "dense", {}),

@@ -46,11 +46,11 @@ from fastfw.experiments.methods import (
     FIGURES,
     METHODS,
     NETWORK_METHODS,
-    TABLE,
     closest,
     default_methods,
     find_methods,
 )
+from fastfw.learners import TABLE
 
 __all__ = ["main"]
 

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 import fastfw as fw
+from fastfw.learners import TABLE
 from sizes import JIT
 
 N, D, C, ROUNDS, BATCH = 24, 5, 3, 6, 4
@@ -70,21 +71,18 @@ WORLDS = {
 ALIKE = ("sum, ties", "nuclear", "own set")
 META = {"rounds": ROUNDS, "inner_steps": 3, "base": fw.FTPL(5.0)}
 OFFLINE = {"step": 0.25, "epoch_length": 3, "batch_size": 2}
-METHODS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
-    "ORGFW": (fw.ORGFW, {}),
-    "OSFW": (fw.OSFW, {"step": 0.25, "momentum": fw.power_schedule(1.0, 0.5)}),
-    "OFW": (fw.OFW, {}),
-    "OAW": (fw.OAW, {}),
-    "RegularizedOFW": (fw.RegularizedOFW, {}),
-    "RegularizedOFW, line search": (fw.RegularizedOFW, {"step": "line-search"}),
-    "StronglyConvexOFW": (fw.StronglyConvexOFW, {"strong_convexity": 0.5}),
-    "OSPF": (fw.OSPF, {}),
-    "MORGFW": (fw.MORGFW, META),
-    "MORGFW, sub-batches": (fw.MORGFW, {"inner_steps": 2, "sub_batch_size": 3}),
-    "MetaFrankWolfe": (fw.MetaFrankWolfe, {**META, "sub_batch_size": 2}),
-    "SVRF": (fw.SVRF, OFFLINE),
-    "SpiderFW": (fw.SpiderFW, OFFLINE),
+#: Of the table of methods, where not by default.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "OSFW": {"step": 0.25, "momentum": fw.power_schedule(1.0, 0.5)},
+    "MORGFW": META,
+    "MetaFrankWolfe": {**META, "sub_batch_size": 2},
+    "SVRF": OFFLINE,
+    "SpiderFW": OFFLINE,
 }
+METHODS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    row.label: (getattr(fw, row.learner), OPTIONS.get(row.learner, dict(row.options)))
+    for row in TABLE
+} | {"MORGFW, sub-batches": (fw.MORGFW, {"inner_steps": 2, "sub_batch_size": 3})}
 LAYOUTS = ("dense", "pairs", "bytes", "csr", "csr pairs")
 
 

@@ -21,14 +21,14 @@ from fastfw.experiments import (
 from fastfw.experiments.methods import (
     NETWORK_METHODS,
     NETWORK_PRESETS,
-    TABLE,
-    Constants,
     default_methods,
     default_preset,
     find_methods,
 )
 from fastfw.experiments.results import standard_error
 from fastfw.experiments.tables import REGRET_COLUMNS, SUMMARY_COLUMNS
+from fastfw.learners import TABLE
+from fastfw.learners._method import Constants
 
 ROUNDS, BATCH, RADIUS, TRIALS, SEED = 7, 5, 2.0, 3, 11
 
@@ -76,15 +76,13 @@ def test_every_method_can_be_repeated_by_hand(data, setting):
         data, setting=setting, methods=[method.name for method in METHODS],
         rounds=ROUNDS, batch_size=BATCH, radius=RADIUS, trials=2, seed=SEED,
     )  # fmt: skip
-    known = {"rounds": ROUNDS}
-    meta = {**known, "sub_batch_size": 4}
-    options = {"morgfw": meta, "metafw": meta}
-    options |= {"regularized-ofw": known, "ofw-ls": {**known, "step": "line-search"}}
-    options |= {"sc-ofw": {"strong_convexity": 0.1}, "ospf": known}
     for run in result.methods:
+        options = dict(run.method.options)
+        options |= {"rounds": ROUNDS} if run.method.rounds else {}
+        options |= {"sub_batch_size": 4} if run.method.meta else {}
         for trial in range(2):
             learner = getattr(fw, run.method.learner)(
-                problem, ball, seed=(SEED + trial, 1), **options.get(run.method.name, {})
+                problem, ball, seed=(SEED + trial, 1), **options
             )
             shape = {"batch_size": BATCH, "rounds": ROUNDS}
             stream = fw.sorted_stream(X, y, **shape)
@@ -97,11 +95,10 @@ def test_every_method_can_be_repeated_by_hand(data, setting):
             assert run.nonzeros[trial] == np.count_nonzero(again.decision)
             if run.method.meta:
                 assert run.inner_steps == str(learner.inner_steps)
-    draws = {"ospf", *(run.method.name for run in result.methods if run.method.meta)}
     if setting == "adversarial":  # trials differ by what the methods draw, and by nothing else
-        for run in result.methods:
-            same = np.array_equal(run.losses[0], run.losses[1])
-            assert same == (run.method.name not in draws)
+        same = {run.method.name: np.array_equal(*run.losses) for run in result.methods}
+        assert not any(same[run.method.name] for run in result.methods if run.method.meta)
+        assert all(same[name] for name in ("orgfw", "osfw", "ofw", "oaw", "regularized-ofw"))
 
 
 def test_regret_is_loss_minus_the_best_decision_s(data, result):

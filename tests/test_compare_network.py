@@ -12,12 +12,12 @@ from fastfw.experiments.figures import network_figure
 from fastfw.experiments.methods import (
     NETWORK_METHODS,
     NETWORK_PRESETS,
-    Constants,
     find_methods,
     rounds_at_equal_work,
 )
 from fastfw.experiments.results import NetworkComparison, NetworkRun
 from fastfw.experiments.tables import write_network_summary, write_trace_csv
+from fastfw.learners._method import Constants
 from fastfw.traces import Trace
 from network_cases import make_data
 

@@ -28,7 +28,7 @@ MAKERS = {
     "MetaFrankWolfe steps": Cell("MetaFrankWolfe", "network", "dense", "float64", "fused"),
     "SVRF": Cell("SVRF", "softmax", "dense", "float64", "fused"),
     "SVRF csr": Cell("SVRF", "softmax", "csr", "float64", "fused"),
-    "SpiderFW network": Cell("SpiderFW", "network", "dense", "float64", "fused"),
+    "SpiderFW network": Cell("SPIDER-FW", "network", "dense", "float64", "fused"),
 }
 HUGE = 2**62
 

@@ -8,7 +8,8 @@ import reference as ref
 from fastfw import theory
 from fastfw._options import method_names
 from fastfw.experiments import grid_search
-from fastfw.experiments.methods import METHODS, NETWORK_METHODS, TABLE
+from fastfw.experiments.methods import METHODS, NETWORK_METHODS
+from fastfw.learners import TABLE
 from history_cases import SHAPES, T, all_rounds, assert_follows, case
 from learner_cases import RADIUS, Box, Quadratic
 

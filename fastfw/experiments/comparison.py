@@ -16,8 +16,6 @@ from fastfw.experiments.bounds import Bound, find_bound
 from fastfw.experiments.methods import (
     PRESETS,
     SETTINGS,
-    SUB_BATCH,
-    Constants,
     Method,
     default_methods,
     default_preset,
@@ -34,6 +32,7 @@ from fastfw.experiments.setups import (
     take_data,
 )
 from fastfw.experiments.trials import Arrays, Plan, Progress, experiment, parallel_for
+from fastfw.learners._method import SUB_BATCH, Constants
 from fastfw.regret import regret, suboptimality
 from fastfw.schedules import Schedule
 

@@ -1,21 +1,20 @@
-"""The methods that experiments run, with their constants and sizes: one row for each.
+"""The methods that experiments run, with their constants and sizes.
 
-A new method joins every command with a row of `TABLE`. Nothing heavy is imported here, so that
-the command line can list the methods at once.
+They are those of the table in `fastfw.learners`. Nothing heavy is imported here, so that the
+command line can list the methods at once.
 """
 
 from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["METHODS", "PRESETS", "SETTINGS", "Method"]
+from fastfw.learners import TABLE
+from fastfw.learners._method import OWN, SETTINGS, Constants, Method
 
-SETTINGS = ("stochastic", "adversarial")
-"""How batches arrive: drawn at random, or sorted by label."""
+__all__ = ["METHODS", "PRESETS", "SETTINGS", "Method"]
 
 FIGURES = ("figure1", "figure2", "figure3")
 """The paper's, which `reproduce` makes."""
@@ -23,202 +22,6 @@ FIGURES = ("figure1", "figure2", "figure3")
 CRITERIA = ("regret", "last")
 """Loss of the decisions played, which ranks as regret does; or of the last decision."""
 
-SUB_BATCH = 4
-"""Rows in a sub-batch of a meta method, as in the paper's experiments."""
-
-Pair = tuple[float, float]
-"""(c, e), which stands for the schedule ``min(c / (t + 1)**e, 1)``."""
-
-
-# --- methods ----------------------------------------------------------------------------------
-
-
-class Constants(NamedTuple):
-    """The constants of one method; None leaves the method its own."""
-
-    step: Pair | float | Callable[[int], float] | None = None
-    momentum: Pair | Callable[[int], float] | None = None
-    scale: float | None = None  # a method's own c, and that of FTPL in meta methods
-    epoch_length: int | None = None  # of offline methods
-    batch_size: int | None = None
-
-
-_OWN = Constants()
-"""All as theory has it."""
-
-
-@dataclass(frozen=True)
-class Method:
-    """One row of the table of methods.
-
-    Parameters
-    ----------
-    name : str
-        The name on the command line and in result files.
-    label : str
-        The name in tables and pictures, as the paper writes it.
-    learner : str
-        The name of the learner's class in `fastfw`.
-    guarantees : tuple of str
-        The settings in which the paper that the method comes from bounds its regret.
-    default_in : tuple of str
-        The settings in which it runs unless other methods are asked for.
-    aliases : tuple of str
-        Other names that are understood.
-    step, momentum, rounds, scale, meta : bool
-        Whether the learner takes a `step` schedule; a `momentum` schedule; the number of rounds; a
-        constant c of its own or of `FTPL`; inner steps and sub-batches.
-    gradients : str
-        How many gradients of every sample a round asks for: "1", "2", "t" (as many as rounds so
-        far), or "epochs" for offline methods.
-    options : tuple of pairs
-        Further arguments of the learner, by name.
-    """
-
-    name: str
-    label: str
-    learner: str
-    guarantees: tuple[str, ...] = ()
-    default_in: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = field(default=(), repr=False)
-    step: bool = True
-    momentum: bool = False
-    rounds: bool = False
-    scale: bool = False
-    meta: bool = False
-    gradients: str = "1"
-    options: tuple[tuple[str, Any], ...] = ()
-
-    @property
-    def offline(self) -> bool:
-        """Whether it fits all the data in epochs, rather than play on batches as they come."""
-        return self.gradients == "epochs"
-
-    def build(
-        self,
-        problem: Any,
-        set: Any,
-        constants: Constants = _OWN,
-        *,
-        rounds: int,
-        seed: int | tuple[int, ...],
-        inner_steps: int | None = None,
-        sub_batch_size: int | None = SUB_BATCH,
-        init: str | None = None,
-    ) -> Any:
-        """Make the learner; what it does not take is ignored, None means the learner's own.
-
-        Parameters
-        ----------
-        problem, set : problem, feasible set
-            What the learner is for.
-        constants : Constants, optional
-            Its constants.
-        rounds : int
-            How many rounds it will be run for; passed on where the method wants to know.
-        seed : int or tuple of int
-            The seed of the learner's own draws.
-        inner_steps : int, optional
-            Inner steps of a meta method; its theory's number by default.
-        sub_batch_size : int or None
-            Rows in its sub-batches; None for whole batches.
-        init : str, optional
-            Where to start, see `fastfw.OneHiddenLayer`.
-
-        Returns
-        -------
-        learner
-            A fresh learner that has seen no round.
-        """
-        import fastfw
-
-        options: dict[str, Any] = {"step": _schedule(constants.step)} if self.step else {}
-        if self.momentum:
-            options["momentum"] = _schedule(constants.momentum)
-        if self.offline:
-            options |= {
-                "epoch_length": constants.epoch_length, "batch_size": constants.batch_size
-            }  # fmt: skip
-        options = {name: value for name, value in options.items() if value is not None}
-        options |= self.options
-        if self.rounds:
-            options["rounds"] = rounds
-        if self.meta:
-            options |= {"inner_steps": inner_steps, "sub_batch_size": sub_batch_size}
-        if constants.scale is not None and self.scale:
-            options |= (
-                {"base": fastfw.FTPL(scale=constants.scale)}
-                if self.meta
-                else {"scale": constants.scale}
-            )
-        if init is not None:
-            options["init"] = init
-        return getattr(fastfw, self.learner)(problem, set, seed=seed, **options)
-
-    def caution(self, setting: str) -> str | None:
-        """Say in one line what is not guaranteed in a setting; None where there is a bound.
-
-        Parameters
-        ----------
-        setting : {"stochastic", "adversarial"}
-            How the batches arrive.
-
-        Returns
-        -------
-        str or None
-            Such as ``"ORGFW has no regret guarantee in the adversarial setting"``.
-        """
-        if setting in self.guarantees:
-            return None
-        none = f"{self.label} has no regret guarantee"
-        if setting == "adversarial":
-            return f"{none} in the adversarial setting"
-        # What holds for any batches holds for random ones.
-        return f"{none} of its own in the stochastic setting; the one for any batches applies"
-
-
-def _schedule(given: Any) -> Any:
-    """Return the schedule that a pair stands for; a number or a function is one already."""
-    if not isinstance(given, tuple):
-        return given
-    from fastfw.schedules import power_schedule
-
-    return power_schedule(*given)
-
-
-TABLE = (
-    Method(
-        "orgfw", "ORGFW", "ORGFW", ("stochastic",), ("stochastic",), momentum=True, gradients="2"
-    ),
-    Method(
-        "morgfw", "MORGFW", "MORGFW", ("adversarial",), ("adversarial",),
-        momentum=True, rounds=True, scale=True, meta=True,
-    ),
-    Method("osfw", "OSFW", "OSFW", ("stochastic",), ("stochastic",), momentum=True),
-    Method("ofw", "OFW", "OFW", SETTINGS, ("adversarial",), gradients="t"),
-    Method(
-        "regularized-ofw", "RegularizedOFW", "RegularizedOFW", ("adversarial",), ("adversarial",),
-        ("rofw", "regularised-ofw"), rounds=True, scale=True,
-    ),
-    Method("oaw", "OAW", "OAW", ("stochastic",), gradients="t"),
-    Method(
-        "metafw", "MetaFrankWolfe", "MetaFrankWolfe", ("adversarial",),
-        aliases=("meta-frank-wolfe",), momentum=True, rounds=True, scale=True, meta=True,
-    ),
-    Method(
-        "ofw-ls", "OFW-LS", "RegularizedOFW", ("adversarial",), aliases=("line-search",),
-        step=False, rounds=True, scale=True, options=(("step", "line-search"),),
-    ),
-    # Losses of comparisons are not strongly convex: the number stands for a regulariser.
-    Method(
-        "sc-ofw", "SC-OFW", "StronglyConvexOFW", aliases=("strongly-convex-ofw",),
-        step=False, options=(("strong_convexity", 0.1),),
-    ),
-    Method("ospf", "OSPF", "OSPF", ("adversarial",), step=False, rounds=True, scale=True),
-    Method("svrf", "SVRF", "SVRF", gradients="epochs"),
-    Method("spiderfw", "SPIDER-FW", "SpiderFW", gradients="epochs"),
-)  # fmt: skip
-"""Every method, in the order in which help texts list them."""
 
 METHODS = tuple(method for method in TABLE if not method.offline)
 """Those for batches as they come: what `compare` and `grid_search` run."""
@@ -287,7 +90,7 @@ def default_methods(setting: str) -> tuple[str, ...]:
 
 
 def rounds_at_equal_work(
-    method: Method, rounds: int, batch_size: int = 1, n: int = 1, constants: Constants = _OWN
+    method: Method, rounds: int, batch_size: int = 1, n: int = 1, constants: Constants = OWN
 ) -> int:
     """Return the rounds of a method that ask for as many gradients as `rounds` of ORGFW.
 

@@ -21,8 +21,6 @@ from fastfw.experiments.methods import (
     NETWORK_METHODS,
     NETWORK_PRESETS,
     PRESETS,
-    SUB_BATCH,
-    TABLE,
     constants_in_words,
     default_preset,
     default_sizes,
@@ -44,6 +42,8 @@ from fastfw.experiments.setups import check_sizes, constants_of, name_of
 from fastfw.experiments.tables import counted
 from fastfw.experiments.training import compare_network
 from fastfw.experiments.trials import Arrays, Plan, Progress, Task, experiment, prepared
+from fastfw.learners import TABLE
+from fastfw.learners._method import SUB_BATCH
 
 __all__ = ["reproduce"]
 

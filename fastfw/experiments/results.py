@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw.experiments.bounds import Bound
-from fastfw.experiments.methods import Method, Pair
+from fastfw.experiments.methods import Method
+from fastfw.learners._method import Pair
 from fastfw.traces import Trace
 
 __all__ = [

@@ -15,8 +15,9 @@ import numpy.typing as npt
 from fastfw import _checks
 from fastfw._csr import csr_parts, is_sparse
 from fastfw.datasets import Split, load
-from fastfw.experiments.methods import Constants, Method, Sizes, default_sizes
+from fastfw.experiments.methods import Method, Sizes, default_sizes
 from fastfw.experiments.trials import Arrays, Task
+from fastfw.learners._method import Constants
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import SoftmaxRegression
 from fastfw.regret import BestDecision, best_fixed_decision

@@ -15,7 +15,7 @@ import numpy as np
 from fastfw import _checks
 from fastfw._files import atomic_write
 from fastfw.experiments.claims import find
-from fastfw.experiments.methods import Pair, find_methods
+from fastfw.experiments.methods import find_methods
 from fastfw.experiments.results import (
     Comparator,
     CompareResult,
@@ -28,6 +28,7 @@ from fastfw.experiments.results import (
     Reproduction,
     standard_error,
 )
+from fastfw.learners._method import Pair
 
 __all__ = [
     "format_grid",

@@ -11,19 +11,11 @@ from typing import Any
 import numpy as np
 
 from fastfw import _checks
-from fastfw.experiments.methods import (
-    CRITERIA,
-    SETTINGS,
-    SUB_BATCH,
-    Constants,
-    Method,
-    Pair,
-    find_methods,
-    known,
-)
+from fastfw.experiments.methods import CRITERIA, SETTINGS, Method, find_methods, known
 from fastfw.experiments.results import GridPoint, GridSearch
 from fastfw.experiments.setups import check_sizes, regression, take_data
 from fastfw.experiments.trials import Arrays, Plan, Progress, Task, experiment, parallel_for
+from fastfw.learners._method import SUB_BATCH, Constants, Pair
 from fastfw.schedules import power_schedule
 
 __all__ = ["grid_search"]
