@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
+from fastfw._chunks import Chunks
 from fastfw._csr import is_sparse
 from fastfw.sets._projections import project_simplex
 
@@ -322,7 +323,7 @@ class FaceNewton:
 
     def __init__(
         self,
-        X: Array,
+        X: Array | Chunks,
         radius: float,
         scale: float,
         project: Any,
@@ -381,8 +382,7 @@ class FaceNewton:
         # precision: twice as fast, and steps nearly as good.
         dtype: Any = np.float64 if len(classes) <= _SINGLE else np.float32
 
-        def part(first: int) -> npt.NDArray[Any]:
-            block = self._X[first : first + _BLOCK]
+        def part(block: Any, y: Any = None) -> tuple[npt.NDArray[Any]]:
             p: npt.NDArray[Any] = softmax(np.asarray(block @ x.T)).astype(dtype, copy=False)
             columns: Any = block[:, used]
             a: npt.NDArray[Any] = columns.toarray() if is_sparse(columns) else columns
@@ -395,11 +395,16 @@ class FaceNewton:
             for c, (i, j) in enumerate(pairwise(ends)):
                 q = a[:, position[i:j]] * root[:, c : c + 1]
                 h[i:j, i:j] += q.T @ q
-            return h
+            return (h,)
 
         hessian = np.zeros((len(classes), len(classes)))
-        for h in self._pool.map(part, range(0, self._X.shape[0], _BLOCK)):  # added in a fixed order
-            hessian += h
+        if isinstance(self._X, Chunks):
+            hessian += self._X.total(part)[0]
+        else:
+            X = self._X
+            blocks = (X[first : first + _BLOCK] for first in range(0, X.shape[0], _BLOCK))
+            for (h,) in self._pool.map(part, blocks):  # added in a fixed order
+                hessian += h
         hessian *= self._scale
         return hessian
 

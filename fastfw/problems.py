@@ -6,7 +6,7 @@ the transpose. A batch is a pair ``(X, y)`` or anything with attributes ``.X`` a
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from fastfw._checks import (
     real_array,
     sealed,
 )
+from fastfw._chunks import Chunks, chunks_of, is_dask
 from fastfw._codes import Codes
 from fastfw._csr import is_sparse, kernel_features, taken
 from fastfw._layout import padded, unpadded
@@ -75,6 +76,28 @@ def all_rows(n: int) -> IndexArray:
 def _real(A: Any) -> Any:
     """Dtype that features have, or are decoded to."""
     return A[1].dtype if isinstance(A, tuple) else A.dtype
+
+
+def _in_chunks(batch: Any) -> Chunks | None:
+    """Return chunks where a batch is that, or a pair of Dask arrays."""
+    if isinstance(batch, Chunks):
+        return batch
+    if not isinstance(batch, tuple | list) or len(batch) != 2 or not is_dask(batch[0]):
+        return None
+    return chunks_of(*batch)
+
+
+def _losses_of(problem: Classification, x: Any, X: Any, y: Any) -> npt.NDArray[np.float64]:
+    return problem.sample_losses(x, (X, y))
+
+
+def _share_of(
+    problem: Classification, x: Any, weight: float, X: Any, y: Any
+) -> tuple[float, FloatArray]:
+    """Loss and gradient of some rows, each with a weight."""
+    loss, gradient = problem.loss_and_gradient(x, (X, y))
+    share = weight / problem.weight(len(y))
+    return share * loss, gradient * gradient.dtype.type(share)
 
 
 class Classification:
@@ -215,6 +238,9 @@ class Classification:
         """Return the loss of every sample of a batch, shape (B,), in nats."""
         from fastfw.kernels import csr, gradients
 
+        chunks = _in_chunks(batch)
+        if chunks is not None:
+            return np.concatenate([*chunks.map(partial(_losses_of, self, x))])
         given = self.rows(batch, coded=True)
         A, y, rows = given.X, given.pair, given.rows
         first, tail = self._split(x, _real(A))
@@ -235,7 +261,8 @@ class Classification:
         x : array_like, shape of the problem
             Parameters.
         batch : object
-            See `rows`. Its features' dtype is the gradient's.
+            See `rows`. Its features' dtype is the gradient's. The pair may be of Dask arrays,
+            whose chunks are gone through where Dask makes them.
 
         Returns
         -------
@@ -244,6 +271,10 @@ class Classification:
         gradient : ndarray, shape of the problem
             A new array.
         """
+        chunks = _in_chunks(batch)
+        if chunks is not None:
+            loss, whole = chunks.total(partial(_share_of, self, x, self.weight(len(chunks))))
+            return float(loss), whole
         return self.of_rows(x, self.rows(batch, coded=True))
 
     def of_rows(self, x: npt.ArrayLike, given: Rows) -> tuple[float, FloatArray]:

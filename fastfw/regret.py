@@ -27,11 +27,12 @@ import numpy.typing as npt
 
 from fastfw import _solver
 from fastfw._checks import batch_parts, locked, positive_float, positive_int, require
+from fastfw._chunks import Chunks, chunks_of
 from fastfw._plots import draw_curve
 from fastfw._show import data_frame, html_table, short
 from fastfw._solver import Limits, Outcome, Point
 from fastfw.custom import FunctionProblem, what_is_not_finite
-from fastfw.problems import SoftmaxRegression
+from fastfw.problems import Classification, SoftmaxRegression
 from fastfw.sets import RowL1Ball
 from fastfw.sets._answers import answer, dense_vertex, projected, start_of
 from fastfw.streams import Batch, Dataset, IndexedStream
@@ -140,11 +141,12 @@ def best_fixed_decision(
         for convex problems; otherwise ``gap`` only measures stationarity.
     set : RowL1Ball or object
         Has ``shape`` and ``lmo(direction)``; ``project(x)`` and ``start()`` are used if present.
-    X : array_like, shape (n, d), or Dataset
-        Features. Computations are in float64, whatever the dtype. For problems of your own without
-        `y`: a batch that holds all the data, in any form that the problem takes.
+    X : array_like, shape (n, d), Dataset, Dask array, files or chunks
+        Features. Computations are in float64, whatever the dtype. What is not in memory, see
+        `epoch_stream`, is gone through chunk by chunk, with the same certificate. For problems of
+        your own without `y`: a batch that holds all the data, in any form that the problem takes.
     y : array_like, shape (n,), optional
-        Labels; left out if `X` is a Dataset or anything else with ``.X`` and ``.y``.
+        Labels; left out if `X` brings its own, as anything with ``.X`` and ``.y``.
     tol : float
         Stop when ``gap <= tol * |value|``. Where the loss falls below a millionth of the loss at
         the start, as on separable data with a large radius, that millionth takes its place.
@@ -210,14 +212,20 @@ def best_fixed_decision(
             f"problem and set must have the same shape, but problem.shape is "
             f"{tuple(problem.shape)} and set.shape is {tuple(set.shape)}"
         )
-    if isinstance(problem, SoftmaxRegression):
-        data = _dataset(X, y, problem)
+    chunks = chunks_of(X, y)
+    if isinstance(problem, SoftmaxRegression) or (chunks and isinstance(problem, Classification)):
+        data = _dataset(X if chunks is None else chunks, None if chunks else y, problem)
         n_samples = len(data)
         with ThreadPoolExecutor(os.cpu_count()) as pool, _one_blas_thread():
-            if isinstance(set, RowL1Ball):
+            if isinstance(problem, SoftmaxRegression) and isinstance(set, RowL1Ball):
                 outcome = _solve_faces(problem, set, data, pool, tol, limits)
             else:
                 outcome = _solve(problem, _chunked(problem, data, pool), set, tol, limits)
+    elif chunks is not None:
+        raise TypeError(
+            f"X is in chunks, which only problems of this package go through; a "
+            f"{type(problem).__name__} takes data in memory"
+        )
     else:
         batch = (X, y) if y is not None else _as_pair(X)
         n_samples = _n_rows(batch)
@@ -239,7 +247,7 @@ def best_fixed_decision(
 def _solve_faces(
     problem: SoftmaxRegression,
     ball: RowL1Ball,
-    data: Dataset,
+    data: Dataset | Chunks,
     pool: ThreadPoolExecutor,
     tol: float,
     limits: Limits,
@@ -258,12 +266,15 @@ def _solve_faces(
     smallest = max(_SMALLEST_SAMPLE, 4 * data.n_features)
     while sizes[-1] >= 4 * smallest:
         sizes.append(sizes[-1] // 4)
+    if isinstance(data, Chunks):  # samples are held
+        sizes = [size for size in sizes if size == len(data) or size <= data.at_once]
     x = zeros = np.zeros(tuple(ball.shape))
     for size in reversed(sizes):
         part = data
         if size < len(data):
             rows = np.sort(order[:size])
-            part = Dataset(data.X[rows], data.y[rows])
+            X = data.gather(rows) if isinstance(data, Chunks) else data.X[rows]
+            part = Dataset(X, data.y[rows])
         objective = _chunked(problem, part, pool)
 
         def evaluate(x: Array, objective: _solver.Objective = objective) -> Point:
@@ -275,12 +286,13 @@ def _solve_faces(
         at_zero = _finite(evaluate(zeros))
         point = min(evaluate(x), at_zero, key=lambda point: point.value)
         scale = 1.0 / size if problem.reduction == "mean" else 1.0
-        newton = _solver.FaceNewton(cast(Array, part.X), radius, scale, project, pool=pool)
+        A: Any = part if isinstance(part, Chunks) else part.X
+        newton = _solver.FaceNewton(A, radius, scale, project, pool=pool)
         if size < len(data):
             stage = _relative(limits, 1e-2, at_zero)._replace(iterations=50)
             x = _solver.descend(evaluate, newton, point, stage).point.x
     final = _relative(limits, tol, at_zero)
-    _check_squares(data.X, final, at_zero)
+    _check_squares(A, final, at_zero)
     return _solver.alternate(evaluate, newton, _solver.QuasiNewton(project), point, final)
 
 
@@ -344,10 +356,16 @@ def _finite(start: Point) -> Point:
     return start
 
 
-def _check_squares(X: npt.NDArray[Any], limits: Limits, start: Point) -> None:
+def _largest(X: npt.NDArray[Any], y: Any = None) -> float:
+    return float(np.abs(X).max())
+
+
+def _check_squares(X: Any, limits: Limits, start: Point) -> None:
     """Refuse features whose squares vanish, where the solution is not already at the start."""
-    largest = float(np.abs(X).max())
-    if not limits.reached(start) and largest < np.sqrt(np.finfo(float).tiny):
+    if limits.reached(start):
+        return
+    largest = max(X.map(_largest)) if isinstance(X, Chunks) else _largest(X)
+    if largest < np.sqrt(np.finfo(float).tiny):
         raise FloatingPointError(
             f"X: its largest entry is {largest:.3g}, whose square vanishes in float64: rescale X, "
             "and divide the radius by the same factor"
@@ -369,15 +387,16 @@ def _inside(x: Array, radius: float) -> Array:
     return x
 
 
-def _dataset(X: Any, y: Any, problem: SoftmaxRegression) -> Dataset:
+def _dataset(X: Any, y: Any, problem: Any) -> Dataset | Chunks:
     """Return checked float64 data that fits the problem."""
+    data: Dataset | Chunks
     if y is None:
-        data = X if isinstance(X, Dataset) else Dataset(*batch_parts(X))
+        data = X if isinstance(X, Dataset | Chunks) else Dataset(*batch_parts(X))
     elif isinstance(X, Dataset):
         raise TypeError("y must be left out when X is a Dataset, which has its own labels")
     else:
         data = Dataset(X, y)
-    n_classes, n_features = problem.shape
+    n_classes, n_features = problem.n_classes, problem.n_features
     if data.n_features != n_features:
         raise ValueError(
             f"X must have {n_features} columns, as the problem was made for "
@@ -391,10 +410,10 @@ def _dataset(X: Any, y: Any, problem: SoftmaxRegression) -> Dataset:
     return data.astype(np.float64)
 
 
-def _chunked(
-    problem: SoftmaxRegression, data: Dataset, pool: ThreadPoolExecutor
-) -> _solver.Objective:
+def _chunked(problem: Any, data: Dataset | Chunks, pool: ThreadPoolExecutor) -> _solver.Objective:
     """Loss and gradient over all rows, chunks of them in parallel, added in a fixed order."""
+    if isinstance(data, Chunks):
+        return lambda x: problem.loss_and_gradient(x, data)
     bounds = [*range(0, len(data), _CHUNK), len(data)]
     batches = [Batch(data, np.arange(i, j)) for i, j in pairwise(bounds)]
     if problem.reduction == "mean":
@@ -688,6 +707,10 @@ def interval_regret(
             "stream must be one of row numbers, such as drifting_stream(...), but it is a "
             f"{type(stream).__name__}"
         )
+    if isinstance(stream.data, Chunks):
+        raise TypeError(
+            f"stream must be of data in memory: every interval's rows are, but it is {stream!r}"
+        )
     losses = np.asarray(result.losses, dtype=float)
     T = len(losses)
     if len(stream) != T:
@@ -722,11 +745,14 @@ def _length_message(rounds: int, found: str) -> str:
 def _indexed_losses(best: BestDecision, stream: IndexedStream) -> tuple[Array, Array]:
     """Losses of the fixed decision by round, and rows by round, from one pass over the data."""
     data = stream.data
-    per_sample = np.empty(len(data))
-    for first in range(0, len(data), _CHUNK):
-        rows = slice(first, first + _CHUNK)
-        chunk = data.X[rows].astype(np.float64, copy=False), data.y[rows]
-        per_sample[rows] = best.problem.sample_losses(best.decision, chunk)
+    if isinstance(data, Chunks):
+        per_sample = best.problem.sample_losses(best.decision, data.astype(np.float64))
+    else:
+        per_sample = np.empty(len(data))
+        for first in range(0, len(data), _CHUNK):
+            rows = slice(first, first + _CHUNK)
+            chunk = data.X[rows].astype(np.float64, copy=False), data.y[rows]
+            per_sample[rows] = best.problem.sample_losses(best.decision, chunk)
     sums, sizes = np.empty(len(stream)), np.empty(len(stream))
     t = 0
     for block in stream.row_blocks(256):

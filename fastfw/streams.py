@@ -29,6 +29,7 @@ from fastfw._checks import (
     sealed,
 )
 from fastfw._checks import seed as checked_seed
+from fastfw._chunks import Chunks, chunks_of
 from fastfw._codes import Codes, codes
 from fastfw._csr import is_sparse, taken
 
@@ -368,12 +369,12 @@ class IndexedStream:
     [[0, 1], [2, 2]]
     """
 
-    data: Dataset
+    data: Any
     rounds: int
     batch_size: int
 
-    def __init__(self, data: Dataset, rows: object) -> None:
-        if not isinstance(data, Dataset):
+    def __init__(self, data: Dataset | Chunks, rows: object) -> None:
+        if not isinstance(data, Dataset | Chunks):
             raise TypeError(f"data must be a Dataset, but it is a {type(data).__name__}")
         self._rows = _row_numbers(rows, data.n_samples, ndim=2)
         self.data = data
@@ -488,10 +489,18 @@ class IndexedStream:
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield the batches in order."""
-        data = self.data
-        for chunk in self._rest():
-            for rows in chunk:
-                yield Batch._trusted(data, rows)
+        for part in self._in_memory():
+            for chunk in part._rest():
+                for rows in chunk:
+                    yield Batch._trusted(part.data, rows)
+
+    def _in_memory(self) -> Iterator[IndexedStream]:
+        """Yield the stream itself; of chunks, one stream after the other of rows that are held."""
+        if isinstance(self.data, Dataset):
+            yield self
+            return
+        for block in self._row_blocks(max(1, self.data.at_once // self.batch_size)):
+            yield _held(self.data, block.reshape(-1), block.shape[1])
 
     def __repr__(self) -> str:
         """Describe the stream in one line."""
@@ -510,7 +519,7 @@ class _IidStream(IndexedStream):
     """Rows drawn with replacement, a fixed number at a time: only the seed is remembered."""
 
     def __init__(
-        self, data: Dataset, *, batch_size: int, rounds: int, seed: int | tuple[int, ...]
+        self, data: Dataset | Chunks, *, batch_size: int, rounds: int, seed: int | tuple[int, ...]
     ) -> None:
         self.data = data
         self.rounds = rounds
@@ -532,7 +541,9 @@ class _IidStream(IndexedStream):
 class _DriftingStream(_IidStream):
     """Rows drawn from a mixture of classes that moves; only the seed is remembered."""
 
-    def __init__(self, data: Dataset, *, pieces: int, smooth: bool, **options: Any) -> None:
+    def __init__(
+        self, data: Dataset | Chunks, *, pieces: int, smooth: bool, **options: Any
+    ) -> None:
         super().__init__(data, **options)
         self._pieces, self._smooth = pieces, smooth
         self._kind = f"{'smoothly' if smooth else 'piecewise'} drifting (seed {self._seed})"
@@ -571,7 +582,7 @@ class _EpochStream(IndexedStream):
     """All rows again and again, without replacement; only the seed is remembered."""
 
     def __init__(
-        self, data: Dataset, *, batch_size: int, epochs: int, shuffle: str | bool,
+        self, data: Dataset | Chunks, *, batch_size: int, epochs: int, shuffle: str | bool,
         chunk_size: int, seed: int | tuple[int, ...],
     ) -> None:  # fmt: skip
         self.data = data
@@ -588,22 +599,25 @@ class _EpochStream(IndexedStream):
                 # left out as a whole: nothing is drawn for it
                 yield np.empty((self._per_epoch, 0), np.intp)
                 continue
-            rows = sealed(self._order(epoch))
+            rows = sealed(np.concatenate(self._order(epoch)))
             whole = rows.size // self.batch_size * self.batch_size
             if whole:
                 yield rows[:whole].reshape(-1, self.batch_size)
             if whole < rows.size:
                 yield rows[whole:].reshape(1, -1)
 
-    def _order(self, epoch: int) -> IndexArray:
-        """Order of the rows in an epoch, which depends on seed and epoch alone."""
+    def _order(self, epoch: int) -> list[IndexArray]:
+        """Order of the rows in an epoch, which depends on seed and epoch alone, in parts.
+
+        A part has rows that are read together.
+        """
         n = self.data.n_samples
         if not self._shuffle:
-            return np.arange(n, dtype=np.intp)
+            return [np.arange(n, dtype=np.intp)]
         seed = self._seed if isinstance(self._seed, tuple) else (self._seed,)
         rng = np.random.default_rng((*seed, epoch))
         if self._shuffle == "rows":
-            return rng.permutation(n).astype(np.intp, copy=False)
+            return [rng.permutation(n).astype(np.intp, copy=False)]
         size = self._chunk_size
         chunks = rng.permutation(-(-n // size))
         parts = []
@@ -613,7 +627,46 @@ class _EpochStream(IndexedStream):
                 for k in chunks[first : first + _BUFFERED]
             ]
             parts.append(rng.permutation(np.concatenate(buffered)))
-        return np.concatenate(parts)
+        return parts
+
+    def _in_memory(self) -> Iterator[IndexedStream]:
+        if isinstance(self.data, Dataset):
+            yield self
+            return
+        B, at_once = self.batch_size, max(self.batch_size, self.data.at_once)
+        for epoch in range(self._skipped // self._per_epoch, self._epochs):
+            parts = self._order(epoch)
+            order, ends = np.concatenate(parts), np.cumsum([part.size for part in parts])
+            # As many whole parts as may be held, or as much of one; what makes no whole batch
+            # is kept for the next.
+            first = at = max(0, self._skipped - epoch * self._per_epoch) * B
+            kept = None
+            while at < order.size:
+                fitting = ends[(ends > at) & (ends <= at + at_once)]
+                end = int(fitting[-1]) if fitting.size else min(at + at_once, order.size)
+                whole = end if end == order.size else end - (end - first) % B
+                held = self.data.gather(order[at:end], kept)
+                if whole > first:
+                    rows = order[first:whole]
+                    yield _held(self.data, rows, B, _some(held, slice(whole - first)))
+                kept = _some(held, slice(whole - first, None)).copy() if whole < end else None
+                del held
+                first, at = whole, end
+
+
+def _some(X: Any, rows: slice) -> Any:
+    """Return consecutive rows of features, read-only."""
+    return taken(X, rows) if is_sparse(X) else X[rows]
+
+
+def _held(data: Chunks, rows: IndexArray, batch_size: int, X: Any = None) -> IndexedStream:
+    """Return a stream of some rows in their order, in batches, of features that are held."""
+    weights = None if data._weights is None else data._weights[rows]
+    X = data.gather(rows) if X is None else X
+    held = Dataset._ready(X, data.y[rows], weights)
+    return _EpochStream(
+        held, batch_size=batch_size, epochs=1, shuffle=False, chunk_size=1, seed=0
+    )  # fmt: skip
 
 
 def epoch_stream(
@@ -630,10 +683,11 @@ def epoch_stream(
 
     Parameters
     ----------
-    X : array_like, shape (n, d), or Dataset
-        Features.  A `Dataset` brings its own labels and is not validated again.
+    X : array_like, shape (n, d), Dataset, Dask array, files or chunks
+        Features.  A `Dataset` brings its own labels and is not validated again.  What is not in
+        memory is described in the notes of `epoch_stream`.
     y : array_like of int, shape (n,), optional
-        Class numbers; left out if `X` is a `Dataset`.
+        Class numbers; left out if `X` brings its own.
     batch_size : int
         Rows in each batch, B.  Where it does not divide n, the last batch of an epoch has fewer.
     epochs : int
@@ -659,6 +713,20 @@ def epoch_stream(
     Notes
     -----
     O(n) memory beyond the data, for the order of one epoch.
+
+    Every stream, and `best_fixed_decision`, also takes data that are not in memory:
+
+    - a Dask array of rows, dense or of scipy CSR chunks, with labels that are one or in memory;
+    - files: a list of .npz that hold ``X`` and ``y``, or a list of .npy (or of .npz that
+      ``scipy.sparse.save_npz`` wrote) with a list of .npy for `y`;
+    - chunks of any sizes: a list of pairs (X, y), or an object that gives them anew whenever it is
+      iterated over.
+
+    Batches are those of the same rows in memory. Labels and row numbers are held in memory; of the
+    features 128 MB at a time, or a batch, which are collected from the chunks that have them. Where
+    rows come from everywhere, each such collection goes through all chunks: with
+    ``shuffle="chunks"`` and the chunks' own size for `chunk_size`, an epoch makes each of them
+    once, if eight of them are no larger.
 
     Examples
     --------
@@ -690,10 +758,11 @@ def iid_stream(
 
     Parameters
     ----------
-    X : array_like, shape (n, d), or Dataset
-        Features.  A `Dataset` brings its own labels and is not validated again.
+    X : array_like, shape (n, d), Dataset, Dask array, files or chunks
+        Features.  A `Dataset` brings its own labels and is not validated again.  What is not in
+        memory is described in the notes of `epoch_stream`.
     y : array_like of int, shape (n,), optional
-        Class numbers; left out if `X` is a `Dataset`.
+        Class numbers; left out if `X` brings its own.
     batch_size : int
         Rows in each batch, B; it may exceed n.
     rounds : int
@@ -745,10 +814,11 @@ def drifting_stream(
 
     Parameters
     ----------
-    X : array_like, shape (n, d), or Dataset
-        Features.  A `Dataset` brings its own labels and is not validated again.
+    X : array_like, shape (n, d), Dataset, Dask array, files or chunks
+        Features.  A `Dataset` brings its own labels and is not validated again.  What is not in
+        memory is described in the notes of `epoch_stream`.
     y : array_like of int, shape (n,), optional
-        Class numbers; left out if `X` is a `Dataset`.
+        Class numbers; left out if `X` brings its own.
     batch_size : int
         Rows in each batch, B.
     rounds : int
@@ -802,10 +872,11 @@ def sorted_stream(X: object, y: object = None, *, batch_size: int, rounds: int) 
 
     Parameters
     ----------
-    X : array_like, shape (n, d), or Dataset
-        Features.  A `Dataset` brings its own labels and is not validated again.
+    X : array_like, shape (n, d), Dataset, Dask array, files or chunks
+        Features.  A `Dataset` brings its own labels and is not validated again.  What is not in
+        memory is described in the notes of `epoch_stream`.
     y : array_like of int, shape (n,), optional
-        Class numbers; left out if `X` is a `Dataset`.
+        Class numbers; left out if `X` brings its own.
     batch_size : int
         Rows in each batch, B.
     rounds : int
@@ -847,12 +918,15 @@ def sorted_stream(X: object, y: object = None, *, batch_size: int, rounds: int) 
     return stream
 
 
-def _dataset(X: object, y: object) -> Dataset:
-    """Return X if it is a Dataset, else make one of X and y."""
-    if isinstance(X, Dataset):
+def _dataset(X: object, y: object) -> Dataset | Chunks:
+    """Return X if it is a Dataset, else make one of X and y, or of chunks what stands for one."""
+    if isinstance(X, Dataset | Chunks):
         if y is not None:
             raise TypeError("y must be left out when X is a Dataset, which has labels of its own")
         return X
+    chunks = chunks_of(X, y)
+    if chunks is not None:
+        return chunks
     if y is None:
         raise TypeError("y is missing: give the labels of X, or a Dataset in place of X")
     return Dataset(X, y)

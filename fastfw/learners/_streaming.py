@@ -86,9 +86,7 @@ def play_stream(
     at: list[float] = []
     elapsed, evaluations, calls, total, played = 0.0, 0, 0, 0.0, 0
     last = np.empty(0)
-    reads_rows = _reads_rows(learner, stream)
-    rounds = _indexed(learner, stream, keep, wishes) if reads_rows else _each(learner, stream)
-    for play, sizes in rounds:
+    for play, sizes in _rounds(learner, stream, keep, wishes):
         while len(at) < len(keep) and keep[len(at)] == learner._t:
             decisions.append(learner.play())
             at.append(elapsed)
@@ -96,6 +94,7 @@ def play_stream(
         begun = time.perf_counter()
         block = play()
         spent = time.perf_counter() - begun
+        del play  # with rows that need not be held any longer
         when = elapsed + spent * np.arange(1, k + 1) / k
         if wishes.keep_losses:
             losses.append(block)
@@ -133,12 +132,19 @@ def play_stream(
     )
 
 
-def _reads_rows(learner: Any, stream: Iterable[Any]) -> bool:
-    return (
-        learner._fused
-        and isinstance(stream, IndexedStream)
-        and (learner._fuses_sparse or not stream.data.is_sparse)
-    )
+def _rounds(
+    learner: Any, stream: Iterable[Any], keep: list[int], wishes: Wishes
+) -> Iterator[tuple[Callable[[], Any], list[int]]]:
+    """Yield what plays the next rounds, and their batch sizes."""
+    if not isinstance(stream, IndexedStream) or not learner._fused:
+        yield from _each(learner, stream)
+        return
+    for part in stream._in_memory():
+        if learner._fused and (learner._fuses_sparse or not part.data.is_sparse):
+            yield from _indexed(learner, part, keep, wishes)
+        else:
+            yield from _each(learner, part)
+        del part
 
 
 def _each(learner: Any, stream: Iterable[Any]) -> Iterator[tuple[Callable[[], Any], list[int]]]:

@@ -1,0 +1,411 @@
+"""Labelled rows in chunks that are made, or read, when they are needed.
+
+What `Dataset` is to data in memory, `Chunks` is to Dask arrays, files and iterables of chunks.
+Labels are held in memory, features are not: streams take as many rows at a time as may be held, in
+one pass over the chunks that have them; sums over all rows are taken chunk by chunk.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfw._checks import IndexArray, batch_parts, features, labels, sealed
+from fastfw._csr import check_matrix, csr_parts, is_sparse, stacked, taken
+
+__all__ = ["Chunks", "chunks_of", "is_dask"]
+
+Make: TypeAlias = Callable[..., Any]
+What: TypeAlias = Sequence[tuple[int, tuple[Any, ...]]]
+
+#: Bytes of features that are held at a time.
+_HELD = 1 << 27
+
+#: Rows that sums take at a time.
+_BLOCK = 4096
+
+#: Sums of so many chunks are added where they are made.
+_ADDED = 8
+
+
+class Chunks(ABC):
+    """Chunks of rows and all of their labels.
+
+    Parameters
+    ----------
+    y : array_like, shape (n,)
+        Labels.
+    sizes : sequence of int
+        Rows of each chunk.
+    n_features : int
+        Columns.
+    dtype : dtype
+        Features are converted to it where they have another one.
+    """
+
+    def __init__(self, y: object, sizes: Sequence[int], n_features: int, dtype: Any) -> None:
+        self.ends = np.cumsum([0, *sizes]).astype(np.intp)
+        self.shape = (int(self.ends[-1]), n_features)
+        single = np.dtype(dtype).newbyteorder("=") == np.float32
+        self.dtype: np.dtype[Any] = np.dtype(np.float32 if single else np.float64)
+        self.y: IndexArray = labels(y, n_samples=self.n_samples)
+        self.n_classes = int(self.y.max()) + 1
+        #: What losses of rows are multiplied by, see `Dataset`.
+        self._weights: npt.NDArray[np.float64] | None = None
+
+    @abstractmethod
+    def _each(self, f: Make, what: What, *common: Any) -> Iterable[Any]:
+        """Yield f(features of chunk k, form, *common, *own) for pairs of k and own, k increasing.
+
+        The form is the number of features and their dtype.
+        """
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.shape[1]
+
+    def __len__(self) -> int:
+        return self.n_samples
+
+    def __repr__(self) -> str:
+        return (
+            f"<{self.n_samples} rows x {self.n_features} features in {self.ends.size - 1} chunks, "
+            f"{self.n_classes} classes, {self.dtype}>"
+        )
+
+    def astype(self, dtype: npt.DTypeLike) -> Chunks:
+        """Return the same with features of another dtype."""
+        if self.dtype == dtype:
+            return self
+        other = type(self).__new__(type(self))
+        vars(other).update(vars(self), dtype=np.dtype(dtype))
+        return other
+
+    def map(self, f: Make) -> Iterable[Any]:
+        """Yield what f makes of the features and labels of every chunk, in order."""
+        return self._each(_made_of, self._with_labels(), f)
+
+    def total(self, f: Make) -> tuple[Any, ...]:
+        """Return the sum of what f makes of the features and labels of blocks of all rows: a tuple.
+
+        In a fixed order, and where chunks are made on other machines, there.
+        """
+        found = self._each(_made_of, self._with_labels(), partial(_of_blocks, f))
+        return _sum([*self._added(found)])
+
+    def _with_labels(self) -> What:
+        return [
+            (k, (first, self.y[first:end]))
+            for k, (first, end) in enumerate(pairwise(self.ends.tolist()))
+        ]
+
+    def _added(self, found: Any) -> Any:
+        """Add up some of what was made of chunks; here none."""
+        return found
+
+    def gather(self, rows: IndexArray, held: Any = None) -> Any:
+        """Return the features of some rows, read-only, after those that are held already."""
+        chunk = np.searchsorted(self.ends, rows, side="right") - 1
+        order = np.argsort(chunk, kind="stable")
+        touched, first = np.unique(chunk[order], return_index=True)
+        places = np.split(order, first[1:])
+        starts = self.ends[touched]
+        wanted = [
+            (int(k), (int(start), rows[place] - start))
+            for k, start, place in zip(touched, starts, places, strict=True)
+        ]
+        before = 0 if held is None else held.shape[0]
+        parts = iter(self._each(_rows_of, wanted))
+        part = next(parts)
+        if is_sparse(part):
+            made = [*([] if held is None else [held]), part, *parts]
+            back = np.argsort(np.concatenate([np.arange(before), before + order]))
+            return taken(stacked(made), back)
+        out = np.empty((before + rows.size, self.n_features), self.dtype)
+        out[:before] = 0.0 if held is None else held
+        for place in places:
+            out[before + place] = part
+            part = None  # before the next one is there
+            part = next(parts, None)
+        return sealed(out)
+
+    @property
+    def _form(self) -> tuple[int, np.dtype[Any]]:
+        """What chunks have to be."""
+        return self.n_features, self.dtype
+
+    @cached_property
+    def at_once(self) -> int:
+        """Rows that are held at a time."""
+        first = next(iter(self._each(_size_of, [(0, ())])))
+        return max(1, int(_HELD / max(first, 1.0)))
+
+
+def _checked(chunk: Any, form: tuple[int, Any], first: int) -> Any:
+    """Return features of a chunk in canonical form; errors name where it begins."""
+    try:
+        return features(chunk, n_features=form[0], dtype=form[1], sparse=True)
+    except (TypeError, ValueError) as error:
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        raise kind(f"in the chunk of X that begins with row {first}: {error}") from None
+
+
+def _rows_of(chunk: Any, form: tuple[int, Any], first: int, rows: IndexArray) -> Any:
+    """Return rows of a chunk, checked."""
+    if is_sparse(chunk):
+        return taken(_checked(chunk, form, first), rows)
+    if len(rows) == len(chunk) or getattr(chunk, "ndim", 0) != 2:
+        return _checked(chunk, form, first)[rows]
+    try:
+        return features(chunk[rows], n_features=form[0], dtype=form[1])
+    except (TypeError, ValueError):
+        return _checked(chunk, form, first)[rows]  # the error then says where
+
+
+def _made_of(chunk: Any, form: tuple[int, Any], f: Make, first: int, y: IndexArray) -> Any:
+    """Return what f makes of a whole chunk."""
+    return f(_checked(chunk, form, first), y)
+
+
+def _of_blocks(f: Make, X: Any, y: IndexArray) -> tuple[Any, ...]:
+    """Return the sum of what f makes of a chunk's blocks."""
+    n = len(y)
+    if n <= _BLOCK:
+        return tuple(f(X, y))
+    spans = [slice(i, i + _BLOCK) for i in range(0, n, _BLOCK)]
+    return _sum([f(taken(X, s) if is_sparse(X) else X[s], y[s]) for s in spans])
+
+
+def _size_of(chunk: Any, form: tuple[int, Any]) -> float:
+    """Return the bytes of a row."""
+    if not is_sparse(chunk):
+        return float(form[0] * form[1].itemsize)
+    parts = csr_parts(_checked(chunk, form, 0))
+    return sum(float(part.nbytes) for part in parts) / max(1, int(chunk.shape[0]))
+
+
+def _sum(parts: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Add up tuples, in order."""
+    return tuple(sum(more, start=first) for first, *more in zip(*parts, strict=True))
+
+
+# --- where chunks come from -----------------------------------------------------------------------
+
+
+class _OfDask(Chunks):
+    """The chunks of a Dask array, made by whatever scheduler Dask is told to use."""
+
+    def __init__(self, X: Any, y: Any) -> None:
+        if X.ndim != 2:
+            raise ValueError(f"X must be a matrix, but it is a Dask array of shape {X.shape}")
+        for name, given in (("X", X), ("y", y)):
+            if np.isnan(getattr(given, "shape", ())).any():
+                raise ValueError(
+                    f"{name} is a Dask array whose chunks are of unknown sizes: call "
+                    f"{name}.compute_chunk_sizes() first, or make it of a data frame by "
+                    "to_dask_array(lengths=True)"
+                )
+        if X.numblocks[1] > 1:
+            X = X.rechunk({1: -1})
+        if is_dask(y):
+            y = y.compute()
+        super().__init__(y, X.chunks[0], X.shape[1], X.dtype)
+        if 0 in X.shape:
+            raise ValueError(f"X is empty: its shape is {X.shape}")
+        self.X = X
+
+    @cached_property
+    def _blocks(self) -> list[Any]:
+        blocks: list[Any] = self.X.to_delayed().ravel().tolist()
+        return blocks
+
+    @cached_property
+    def at_once(self) -> int:
+        if not is_sparse(self.X._meta):  # else what is in a row is seen when it is made
+            return max(1, _HELD // (self.n_features * self.dtype.itemsize))
+        return super().at_once
+
+    def _each(self, f: Make, what: What, *common: Any) -> Iterable[Any]:
+        import dask
+
+        call, shared = dask.delayed(f, pure=False), [dask.delayed(c, pure=False) for c in common]
+        return _Made([call(self._blocks[k], self._form, *shared, *own) for k, own in what])
+
+    def _added(self, found: Any) -> Any:
+        import dask
+
+        made, add = found.made, dask.delayed(_sum, pure=False)
+        while len(made) > _ADDED:
+            made = [add(made[i : i + _ADDED]) for i in range(0, len(made), _ADDED)]
+        return _Made(made)
+
+
+class _Made:
+    """Delayed results that are made when they are asked for, and forgotten as they are taken."""
+
+    def __init__(self, made: list[Any]) -> None:
+        self.made = made
+
+    def __iter__(self) -> Iterator[Any]:
+        import dask
+
+        found = [*dask.compute(*self.made)][::-1]
+        while found:
+            yield found.pop()
+
+
+class _InTurn(Chunks):
+    """Chunks by number where they can be had so, or else one after the other."""
+
+    def __init__(self, source: Iterable[Any]) -> None:
+        self._source, found = source, []
+        form: tuple[int, Any] = (0, None)
+        for k, chunk in enumerate(source):
+            y = chunk.y if isinstance(chunk, _Pair) else batch_parts(chunk)[1]
+            found.append(labels(y, name=f"y of chunk {k}"))
+            if k == 0:  # of files, features are read when they are needed
+                X = batch_parts(chunk)[0]
+                X = X if hasattr(X, "shape") else np.asarray(X)
+                check_matrix(X, "X of chunk 0")
+                form = X.shape[1], X.dtype
+        if not found:
+            raise ValueError("X gives no chunks: at least one is needed")
+        super().__init__(np.concatenate(found), [y.size for y in found], *form)
+
+    def _each(self, f: Make, what: What, *common: Any) -> Iterable[Any]:
+        chunks: Iterable[tuple[int, Any]] = enumerate(self._source)
+        if isinstance(self._source, Sequence):
+            own = self._source
+            chunks = ((k, own[k]) for k, _ in what)
+        wanted = dict(what)
+        for k, chunk in chunks:
+            if k in wanted:
+                X, n = batch_parts(chunk)[0], int(self.ends[k + 1] - self.ends[k])
+                X = X if hasattr(X, "shape") else np.asarray(X)
+                if X.shape[0] != n:
+                    raise ValueError(f"chunk {k} has {X.shape[0]} rows of X, but {n} labels")
+                yield f(X, self._form, *common, *wanted.pop(k))
+            if not wanted:
+                return
+        raise ValueError(
+            "X gave more chunks when it was read first: it must give the same ones whenever it is "
+            "iterated over"
+        )
+
+
+class _Files(Sequence[Any]):
+    """Pairs (X, y) in files that are read when they are asked for."""
+
+    def __init__(self, X: Any, y: Any) -> None:
+        self._X, self._y = _paths(X), None if y is None else _paths(y)
+        if self._y is not None and len(self._y) != len(self._X):
+            raise ValueError(f"X has {len(self._X)} files, but y has {len(self._y)}")
+
+    def __len__(self) -> int:
+        return len(self._X)
+
+    def __getitem__(self, k: Any) -> Any:
+        X = _read(self._X[k])
+        y = None if self._y is None else _read(self._y[k])
+        return _Pair(X, y, self._X[k])
+
+
+class _Pair:
+    """What is in a file or two: labels and features, each read where it is asked for."""
+
+    def __init__(self, X: Any, y: Any, path: str) -> None:
+        self._found, self._labels, self._path = X, y, path
+
+    @property
+    def X(self) -> Any:
+        """Features: what is in the file, or what is called so in it."""
+        if isinstance(self._found, np.ndarray):
+            return self._found
+        if "indptr" in self._found and "X" not in self._found:
+            from scipy import sparse
+
+            return sparse.load_npz(self._path)
+        return self._part("X")
+
+    @property
+    def y(self) -> Any:
+        """Labels likewise."""
+        if self._labels is None:
+            return self._part("y")
+        return self._labels if isinstance(self._labels, np.ndarray) else self._labels["y"]
+
+    def _part(self, name: str) -> Any:
+        if isinstance(self._found, np.ndarray) or name not in self._found:
+            raise ValueError(
+                f"{self._path} holds no {name}: write np.savez(path, X=X, y=y), or give two lists "
+                "of files, of features and of labels"
+            )
+        return self._found[name]
+
+
+def _read(path: str) -> Any:
+    return np.load(path, mmap_mode="r" if path.endswith(".npy") else None, allow_pickle=False)
+
+
+def _paths(given: Any) -> list[str]:
+    found = [given] if isinstance(given, str | os.PathLike) else given
+    return [os.fspath(path) for path in found]
+
+
+def is_dask(given: object) -> bool:
+    """Whether this is a Dask array."""
+    dask_array = sys.modules.get("dask.array")
+    return dask_array is not None and isinstance(given, dask_array.Array)
+
+
+def chunks_of(X: Any, y: Any = None) -> Chunks | None:
+    """Return labelled chunks, or None for what is to be taken for data in memory."""
+    if isinstance(X, Chunks):
+        return X
+    if is_dask(X):
+        if y is None:
+            raise TypeError("y is missing: give the labels of X")
+        return _OfDask(X, y)
+    if type(X).__module__.startswith("dask."):
+        raise TypeError(
+            f"X must be a Dask array, but it is a {type(X).__name__}; a data frame's is "
+            "X.to_dask_array(lengths=True)"
+        )
+    if isinstance(X, str | os.PathLike) or (
+        isinstance(X, list | tuple) and X and isinstance(X[0], str | os.PathLike)
+    ):
+        return _InTurn(_Files(X, y))
+    if y is not None or hasattr(X, "__array__") or not isinstance(X, Iterable) or is_sparse(X):
+        return None
+    if isinstance(X, Iterator):
+        raise TypeError(
+            "X is an iterator, which gives its chunks once; give a list of pairs (X, y), or an "
+            "object whose __iter__ begins anew"
+        )
+    if isinstance(X, Sequence) and not (X and _is_chunk(X[0])):
+        return None
+    return _InTurn(X)
+
+
+def _is_chunk(part: Any) -> bool:
+    """Whether this is labelled rows: features have two axes, labels one."""
+    return hasattr(part, "X") or (
+        isinstance(part, tuple | list)
+        and len(part) == 2
+        and np.ndim(part[1]) == 1
+        and (is_sparse(part[0]) or np.ndim(part[0]) == 2)
+    )

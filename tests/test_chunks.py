@@ -1,0 +1,261 @@
+"""Data that are not in memory: the same rows and decisions as if they were."""
+
+import copy
+import importlib
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import fastfw as fw
+from fastfw import _chunks
+
+regret = importlib.import_module("fastfw.regret")
+
+da = pytest.importorskip("dask.array")
+
+N, D, C = 61, 5, 3
+RNG = np.random.default_rng(2)
+X = RNG.random((N, D)) * (RNG.random((N, D)) < 0.6)
+Y = np.argmax(X @ RNG.normal(size=(D, C)), axis=1)
+PROBLEM, BALL = fw.SoftmaxRegression(D, C), fw.RowL1Ball((C, D), 4.0)
+SIZES = (20, 1, 17, 23)
+ENDS = np.cumsum([0, *SIZES])
+
+
+class Again:
+    """Chunks that can only be read from their beginning."""
+
+    def __iter__(self):
+        return (pair for pair in pairs())
+
+
+def pairs():
+    return [(X[i:j], Y[i:j]) for i, j in itertools.pairwise(ENDS)]
+
+
+def of_dask(kind=np.asarray):
+    return da.from_array(X, chunks=(SIZES, D)).map_blocks(kind), da.from_array(Y, chunks=13)
+
+
+def of_files(tmp_path, kind):
+    for k, (A, y) in enumerate(pairs()):
+        if kind == "npz":
+            np.savez(tmp_path / f"{k}.npz", X=A, y=y)
+        else:
+            np.save(tmp_path / f"y{k}.npy", y)
+            (np.save if kind == "npy" else sparse.save_npz)(
+                tmp_path / f"X{k}.{kind.split()[-1]}", A if kind == "npy" else sparse.csr_array(A)
+            )
+    if kind == "npz":
+        return ([tmp_path / f"{k}.npz" for k in range(4)],)
+    end = kind.split()[-1]
+    return [tmp_path / f"X{k}.{end}" for k in range(4)], [
+        str(tmp_path / f"y{k}.npy") for k in range(4)
+    ]
+
+
+SOURCES = {
+    "dask": lambda path: of_dask(),
+    "dask, columns": lambda path: (da.from_array(X, chunks=(SIZES, 2)), Y),
+    "dask csr": lambda path: of_dask(sparse.csr_array),
+    "dask csr_matrix": lambda path: of_dask(sparse.csr_matrix),
+    "pairs": lambda path: (pairs(),),
+    "again": lambda path: (Again(),),
+    "npz": lambda path: of_files(path, "npz"),
+    "npy": lambda path: of_files(path, "npy"),
+    "csr npz": lambda path: of_files(path, "csr npz"),
+}
+STREAMS = {
+    "iid": lambda *data: fw.iid_stream(*data, batch_size=8, rounds=9, seed=4),
+    "sorted": lambda *data: fw.sorted_stream(*data, batch_size=8, rounds=7),
+    "drifting": lambda *data: fw.drifting_stream(*data, batch_size=4, rounds=9, seed=1),
+    "rows": lambda *data: fw.epoch_stream(*data, batch_size=9, epochs=3, seed=4),
+    "as they lie": lambda *data: fw.epoch_stream(*data, batch_size=9, shuffle=False),
+    "chunks": lambda *data: fw.epoch_stream(
+        *data, batch_size=6, epochs=2, shuffle="chunks", chunk_size=3, seed=4
+    ),
+}
+
+
+@pytest.fixture(params=[1, 30], ids="at most {} rows".format)
+def few(request, monkeypatch):
+    """So many rows of five numbers are held at a time."""
+    monkeypatch.setattr(_chunks, "_HELD", request.param * D * 8)
+
+
+def whole(data, source):
+    return fw.Dataset(sparse.csr_array(X) if "csr" in source else X, Y)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_streams_send_the_same_batches(source, few, tmp_path):
+    data = SOURCES[source](tmp_path)
+    for name, make in STREAMS.items():
+        stream, same = make(*data), make(whole(data, source))
+        assert len(stream) == len(same), name
+        for _ in range(2):
+            for batch, wanted in zip(stream, same, strict=True):
+                found, other = (
+                    a.toarray() if sparse.issparse(a) else a for a in (batch.X, wanted.X)
+                )
+                np.testing.assert_array_equal(found, other, err_msg=name)
+                np.testing.assert_array_equal(batch.y, wanted.y)
+        np.testing.assert_array_equal(
+            np.concatenate([a.ravel() for a in stream.row_blocks(3)]),
+            np.concatenate([a.ravel() for a in same.row_blocks(3)]),
+        )
+
+
+@pytest.mark.parametrize(
+    ("kind", "source"),
+    [
+        *itertools.product([fw.ORGFW, fw.OSFW, fw.RegularizedOFW], ["dask", "dask csr"]),
+        (fw.OFW, "dask csr"),
+        (fw.ORGFW, "again"),
+    ],
+)
+def test_runs_make_the_same_decisions_and_go_on_in_the_middle(kind, source, monkeypatch, tmp_path):
+    monkeypatch.setattr(_chunks, "_HELD", 20 * D * 8)
+    data = SOURCES[source](tmp_path)
+    for name in ("rows", "chunks", "iid"):
+        stream, learner, same = STREAMS[name](*data), kind(PROBLEM, BALL), kind(PROBLEM, BALL)
+        result, wanted = learner.run(stream), same.run(STREAMS[name](whole(data, source)))
+        np.testing.assert_array_equal(result.losses, wanted.losses)
+        np.testing.assert_array_equal(result.decision, wanted.decision)
+        path, cut = tmp_path / "learner.npz", kind(PROBLEM, BALL)
+        cut.run(itertools.islice(stream, 5), checkpoint=path)
+        rest = kind.load(path).run(copy.copy(stream).from_round(6))
+        np.testing.assert_array_equal(rest.losses, wanted.losses[5:])
+        np.testing.assert_array_equal(rest.decision, wanted.decision)
+
+
+def test_a_pass_over_the_chunks_reads_each_once(monkeypatch):
+    read = []
+    X_read = da.from_array(X, chunks=(10, D)).map_blocks(
+        lambda block: read.append(len(block)) or block, meta=np.empty((0, 0))
+    )
+    monkeypatch.setattr(_chunks, "_HELD", 30 * D * 8)
+    stream = fw.epoch_stream(X_read, Y, batch_size=7, shuffle="chunks", chunk_size=10, seed=0)
+    monkeypatch.setattr(fw.streams, "_BUFFERED", 3)
+    assert sum(len(batch) for batch in stream) == sum(read) == N
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int16, np.uint8])
+def test_the_dtype_is_that_of_data_in_memory(dtype):
+    A = (9 * X).astype(dtype)
+    stream = STREAMS["rows"](da.from_array(A, chunks=(20, D)), Y)
+    assert next(iter(stream)).X.dtype == fw.Dataset(A, Y).dtype
+    assert "61 rows x 5 features in 4 chunks, 3 classes" in repr(stream)
+
+
+def bad():
+    A = X.copy()
+    A[43, 2] = np.nan
+    return A
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "words"),
+    [
+        (lambda: (of_dask()[0][da.from_array(Y, chunks=13) > 0], Y), ValueError,
+         r"X is a Dask array whose chunks are of unknown sizes: call X.compute_chunk_sizes\(\)"),
+        (lambda: (X, of_dask()[1][of_dask()[1] > 0]), ValueError, "y has"),
+        (lambda: (of_dask()[0], of_dask()[1][of_dask()[1] > 0]), ValueError, "y.compute_chunk"),
+        (lambda: (of_dask()[0],), TypeError, "y is missing"),
+        (lambda: (of_dask()[0], Y[:9]), ValueError, "y has 9 labels, but 61 are wanted"),
+        (lambda: (da.zeros((3, 3, 3)), Y), ValueError, "a matrix"),
+        (lambda: (da.from_array(bad(), chunks=(20, D)), Y), ValueError,
+         r"chunk of X that begins with row 40: X\[3, 2\] is nan"),
+        (lambda: (iter(pairs()),), TypeError, "X is an iterator, which gives its chunks once"),
+        (lambda: ([(X, Y), (X[:3, :2], Y[:3])],), ValueError, "row 61: X has 2 columns, but 5"),
+        (lambda: ([(X, Y), (X[:3], Y[:2])],), ValueError, "chunk 1 has 3 rows of X, but 2"),
+        (lambda: ([],), TypeError, "y is missing"),
+        (lambda: (["no.npz"],), FileNotFoundError, "no.npz"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_named(data, kind, words):
+    with pytest.raises(kind, match=words):
+        [*fw.iid_stream(*data(), batch_size=50, rounds=9)]
+
+
+def test_files_that_hold_something_else(tmp_path):
+    np.savez(tmp_path / "a.npz", A=X)
+    with pytest.raises(ValueError, match=r"a\.npz holds no y: write np\.savez"):
+        fw.epoch_stream([tmp_path / "a.npz"], batch_size=3)
+    np.savez(tmp_path / "b.npz", X=np.array([{}]), y=np.array([0]))
+    with pytest.raises(ValueError, match="allow_pickle"):
+        [*fw.epoch_stream([tmp_path / "b.npz"], batch_size=3)]
+
+
+def test_data_frames_are_told_the_way():
+    frames = pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas")
+    frame = frames.from_pandas(pandas.DataFrame(X), npartitions=2)
+    with pytest.raises(TypeError, match=r"X\.to_dask_array\(lengths=True\)"):
+        fw.iid_stream(frame, Y, batch_size=3, rounds=2)
+
+
+class OracleAlone:
+    """A set without a projection."""
+
+    shape, diameter, lmo = BALL.shape, BALL.diameter, BALL.lmo
+
+
+@pytest.mark.parametrize(
+    ("kind", "source"),
+    [
+        *itertools.product(["faces", "projection"], ["dask", "dask csr", "again"]),
+        *[(kind, "dask") for kind in ("sum", "oracle alone", "network")],
+    ],
+)
+def test_the_comparator_and_its_certificate_are_those_in_memory(kind, source, tmp_path):
+    if kind == "network":
+        problem = fw.OneHiddenLayer(D, 2, C, "tanh")
+        ball = problem.l1_balls(1.0, 1.0)
+    else:
+        problem = PROBLEM.with_reduction("sum") if kind == "sum" else PROBLEM
+        ball = {"projection": fw.L2Ball((C, D), 2.0), "oracle alone": OracleAlone()}.get(kind, BALL)
+    data, same = SOURCES[source](tmp_path), whole((), source)
+    limits = {"tol": 1e-10, "max_iterations": 20} if kind == "network" else {"tol": 1e-10}
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # no convergence, of the network
+        best = fw.best_fixed_decision(problem, ball, *data, **limits)
+        wanted = fw.best_fixed_decision(problem, ball, same, **limits)
+    for name in ("value", "gap"):
+        assert getattr(best, name) == pytest.approx(getattr(wanted, name), rel=1e-9, abs=1e-9), name
+    if kind == "network":
+        return
+    # what losses see of decisions: they are the same when all classes move together
+    seen, expected = (W - W.mean(axis=0) for W in (best.decision, wanted.decision))
+    np.testing.assert_allclose(seen, expected, atol=1e-5)
+    stream, other = STREAMS["rows"](*data), STREAMS["rows"](same)
+    curve = fw.regret(fw.ORGFW(problem, BALL).run(stream), best, stream)
+    expected = fw.regret(fw.ORGFW(problem, BALL).run(other), wanted, other)
+    np.testing.assert_allclose(curve.upper, expected.upper, rtol=1e-9, atol=1e-7)
+    if source != "again":
+        assert problem.loss(best.decision, data) == pytest.approx(best.value, rel=1e-9)
+
+
+def test_samples_are_held_where_they_may_be(monkeypatch):
+    rng = np.random.default_rng(0)
+    A, y = rng.random((600, 4)), rng.integers(0, 3, 600)
+    problem, ball = fw.SoftmaxRegression(4, 3), fw.RowL1Ball((3, 4), 2.0)
+    monkeypatch.setattr(regret, "_SMALLEST_SAMPLE", 20)
+    monkeypatch.setattr(_chunks, "_BLOCK", 64)
+    wanted = fw.best_fixed_decision(problem, ball, A, y, tol=1e-9)
+    for held in (100, 1000):
+        monkeypatch.setattr(_chunks, "_HELD", held * 4 * 8)
+        best = fw.best_fixed_decision(problem, ball, da.from_array(A, chunks=(250, 4)), y, tol=1e-9)
+        assert best.value == pytest.approx(wanted.value, rel=1e-9)
+
+
+def test_own_problems_and_intervals_want_data_in_memory():
+    own = fw.problem_from_function(lambda x, X, y: (0.0, np.zeros_like(x)), (C, D))
+    with pytest.raises(TypeError, match="X is in chunks, which only problems of this package"):
+        fw.best_fixed_decision(own, BALL, *of_dask())
+    stream = STREAMS["iid"](*of_dask())
+    with pytest.raises(TypeError, match="must be of data in memory"):
+        fw.interval_regret(fw.ORGFW(PROBLEM, BALL).run(stream), PROBLEM, BALL, stream)
