@@ -20,9 +20,28 @@ from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator
 
 import fastfw
+import fastfw.learners
+import fastfw.theory
 
 # Examples are small: threads of a BLAS would wait for each other most of the time.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def listed(module: str, names: list[str]) -> str:
+    """Return a list of names that are reached through a module, as api.rst has them."""
+    lines = [f".. currentmodule:: {module}", "", ".. autosummary::"]
+    lines += [
+        "   :toctree: generated/api",
+        "   :nosignatures:",
+        "",
+        *(f"   {name}" for name in names),
+    ]
+    return "\n".join(lines)
+
+
+# api.rst need not be told of new methods and bounds.
+fastfw.learners.__doc__ = listed("fastfw", fastfw.learners.__all__)
+fastfw.theory.__doc__ += "\n" + listed("fastfw.theory", fastfw.theory.__all__)
 
 # The module `fastfw.regret` stands in for the function of its name; here the function is meant.
 fastfw.regret = import_module("fastfw.regret").regret
