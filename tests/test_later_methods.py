@@ -1,4 +1,7 @@
-"""Line search, StronglyConvexOFW and OSPF against the reference and against their bounds."""
+"""Line search, StronglyConvexOFW and OSPF against a reference and against their bounds."""
+
+import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,55 +12,177 @@ from fastfw import theory
 from fastfw._options import method_names
 from fastfw.experiments import grid_search
 from fastfw.experiments.methods import METHODS, NETWORK_METHODS
-from fastfw.learners import TABLE
-from history_cases import SHAPES, T, all_rounds, assert_follows, case
+from fastfw.learners import TABLE, regularized_ofw, strongly_convex_ofw
+from history_cases import SHAPES, T, all_rounds, case
 from learner_cases import RADIUS, Box, Quadratic
+from set_cases import POLYTOPES, SETS
+from sizes import sized
 
+pytestmark = [
+    pytest.mark.mathematics,
+    pytest.mark.filterwarnings("ignore::fastfw.EngineWarning"),
+]
 SEEDS = 20
 
 
-def towards(radius):
-    """The oracle of the Euclidean ball."""
-    return lambda d: -radius * d / np.linalg.norm(d)
+# --- the reference, in plain NumPy ----------------------------------------------------------------
 
 
-def corner(d):
-    """That of rows in l1 balls."""
-    return ref.lmo(d, RADIUS)
+def plain_step(x, v, g, curvature):
+    """The step in [0, 1] that is best for ⟨g, ·⟩ + curvature/2 ‖· - x‖²."""
+    away = x - v
+    size = curvature * np.sum(away**2)
+    return 0.0 if size == 0.0 else min(1.0, max(0.0, np.sum(g * away) / size))
+
+
+def plain_search(start, losses, oracle, c, rounds, curved):
+    """OFW with line search (Wan and Zhang 2021, Algorithm 1) on the set of an oracle.
+
+    eta is c / (T + 2)^(2/3) where the set is strongly convex (``curved``), else c / T^(3/4).
+    """
+    x, total = start, np.zeros_like(start)
+    xs, values = [x], []
+    for t, loss_and_gradient in enumerate(losses, start=1):
+        T = t if rounds is None else rounds
+        eta = c / ((T + 2) ** (2 / 3) if curved else T**0.75)
+        value, g_t = loss_and_gradient(x)  # play x_t, receive f_t, its gradient
+        total = total + g_t
+        g = eta * total + 2.0 * (x - start)  # the gradient of F_t at x_t
+        v = oracle(g)  # v_t <- argmin <grad F_t(x_t), v>
+        x = x + plain_step(x, v, g, 2.0) * (v - x)  # x_{t+1} <- x_t + sigma_t (v_t - x_t)
+        xs.append(x), values.append(value)
+    return np.array(xs), np.array(values)
+
+
+def plain_strong(start, losses, oracle, beta):
+    """SC-OFW (Wan and Zhang 2021, Algorithm 2): every past decision is kept, to be plain."""
+    x, gradients = start, []
+    xs, values = [x], []
+    for t, loss_and_gradient in enumerate(losses, start=1):
+        value, g_t = loss_and_gradient(x)  # play x_t, receive f_t, its gradient
+        gradients.append(g_t)
+        # the gradient of F_t at x_t
+        g = sum(g_s + beta * (x - x_s) for g_s, x_s in zip(gradients, xs, strict=True))
+        v = oracle(g)  # v_t <- argmin <grad F_t(x_t), v>
+        x = x + plain_step(x, v, g, beta * t) * (v - x)  # x_{t+1} <- x_t + sigma_t (v_t - x_t)
+        xs.append(x), values.append(value)
+    return np.array(xs), np.array(values)
+
+
+def plain_ospf(start, losses, oracle, noise, c, rounds, block):
+    """OSPF (Hazan and Minasyan 2020): blocks of k rounds, each played at a mean of k leaders.
+
+    ``noise(t)`` is the perturbation of round t. One vertex is asked for in each round, so that
+    those of a block know the gradients of the blocks before it. With ``rounds=None`` there are
+    epochs of 1, 2, 4, ... rounds, which forget all gradients; the decision stays.
+    """
+    x, n = start, len(losses)
+    xs, values = [x], []
+    for first, length in ref.epochs(n) if rounds is None else [(1, rounds)]:
+        k = math.ceil(round(length ** (1 / 3), 9)) if block is None else block
+        last = n if rounds is not None else min(n, 2 * first - 1)
+        total = np.zeros_like(start)
+        for begin in range(first, last + 1, k):
+            gradients, vertices = [], []
+            for t in range(begin, min(begin + k, last + 1)):
+                value, g = losses[t - 1](x)
+                gradients.append(g)
+                vertices.append(oracle(c / math.sqrt(k * length) * total + noise(t)))
+                full = len(vertices) == k or (rounds is None and t == 2 * first - 1)
+                after = sum(vertices) / len(vertices) if full else x
+                xs.append(after), values.append(value)
+            x, total = after, total + sum(gradients)
+    return np.array(xs), np.array(values)
+
+
+def nuclear(s, d):
+    left, _, right = np.linalg.svd(d)
+    return -s.radius * np.outer(left[:, 0], right[0])
+
+
+def group(s, d):
+    norms = [np.linalg.norm(d[s.groups == i]) for i in range(s.groups.max() + 1)]
+    chosen = np.where(s.groups == np.argmax(norms), d, 0.0)
+    return -s.radius * chosen / np.max(norms)
+
+
+#: Oracles of sets without a list of vertices.
+ORACLES = {
+    "L2Ball": lambda s, d: -s.radius * d / np.linalg.norm(d),
+    "RowL1Ball": lambda s, d: ref.lmo(d, s.radius),
+    "NuclearNormBall": nuclear,
+    "GroupL1Ball": group,
+}
+
+
+def oracle_of(name, own):
+    """The oracle of a set in plain NumPy: by its vertices, or by a formula."""
+    if name in ORACLES:
+        return partial(ORACLES[name], own)
+    vertices = np.array(list(POLYTOPES[name].vertices(own)))
+    return lambda d: vertices[np.argmin(vertices.reshape(len(vertices), -1) @ d.ravel())]
+
+
+def both(method, problem, own, losses, oracle, rounds, block=None):
+    """A learner, and what the reference plays from its start."""
+    if method == "strong":
+        learner = fw.StronglyConvexOFW(problem, own, strong_convexity=0.3)
+        return learner, plain_strong(learner.play(), losses, oracle, 0.3)
+    if method == "search":
+        learner = fw.RegularizedOFW(problem, own, step="line-search", rounds=rounds, scale=1.5)
+        curved = getattr(own, "strong_convexity", 0.0) > 0.0
+        return learner, plain_search(learner.play(), losses, oracle, 1.5, rounds, curved)
+    learner = fw.OSPF(problem, own, rounds=rounds, scale=1.5, seed=7, block_size=block)
+    noise = partial(fw.FTPL().perturbation, own.shape, seed=7)
+    start = learner.play()
+    return learner, plain_ospf(start, losses, oracle, lambda t: noise(t=t), 1.5, rounds, block)
+
+
+def assert_follows(result, run, size):
+    iterates, losses = run
+    assert np.abs(result.decisions - iterates).max() <= 1e-11 * RADIUS
+    assert np.abs(result.losses - losses).max() <= 1e-11 * size
+    assert np.abs(result.average - iterates[:-1].mean(axis=0)).max() <= 1e-11 * RADIUS
+
+
+methods = pytest.mark.parametrize("method", ["search", "strong", "ospf"])
+known = pytest.mark.parametrize("known", [False, True], ids=["no T", "T"])
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("curved", [False, True])
-@pytest.mark.parametrize("method", ["search", "search, T", "strong", "ospf", "ospf, T"])
-def test_rounds_follow_the_reference(method, curved, shape, reduction):
-    problem, ball, stream, batches = case(shape, reduction)
-    set, oracle = (fw.L2Ball(ball.shape, RADIUS), towards(RADIUS)) if curved else (ball, corner)
-    start, rounds = np.zeros(ball.shape), T if method.endswith("T") else None
-    if method == "strong":
-        learner = fw.StronglyConvexOFW(problem, set, strong_convexity=0.3)
-        run = ref.strongly_convex_ofw(start, batches, oracle, 0.3, reduction)
-    elif method.startswith("search"):
-        learner = fw.RegularizedOFW(problem, set, step="line-search", rounds=rounds, scale=1.5)
-        run = ref.line_search_ofw(start, batches, oracle, 1.5, rounds, curved, reduction)
-    else:
-        block = 4 if shape == SHAPES[0] else None
-        learner = fw.OSPF(problem, set, rounds=rounds, scale=1.5, seed=7, block_size=block)
-
-        def noise(t):
-            return fw.FTPL().perturbation(ball.shape, t=t, seed=7)
-
-        run = ref.ospf(start, batches, oracle, noise, 1.5, rounds, block, reduction)
+@pytest.mark.parametrize("name", ["RowL1Ball", "L2Ball"])
+@known
+@methods
+def test_rounds_follow_the_reference(method, known, name, shape, reduction):
+    problem, _, stream, batches = case(shape, reduction)
+    own, rounds = getattr(fw, name)(problem.shape, RADIUS), T if known else None
+    losses = [partial(ref.loss_and_gradient, A=A, y=y, reduction=reduction) for A, y in batches]
+    block = 4 if shape == SHAPES[0] else None
+    learner, run = both(method, problem, own, losses, oracle_of(name, own), rounds, block)
     result = all_rounds(learner, stream)
-    # vertices on the sphere move with the direction, by its rounding
-    assert_follows(result, run, 1e-11 if curved else 1e-12, reduction, shape[2])
-    assert (learner.engine, result.lmo_calls) == ("steps", T)
+    assert_follows(result, run, 10.0 * (shape[2] if reduction == "sum" else 1))
+    assert result.lmo_calls == T
     assert result.gradient_evaluations == shape[2] * T
+
+
+@pytest.mark.parametrize("name", [name for name in SETS if "large" not in name])
+@known
+@methods
+def test_rounds_follow_the_reference_on_every_set(method, known, name):
+    own, rounds = SETS[name](), sized(60, 20)
+    rng = np.random.default_rng(1)
+    points = rng.standard_normal(own.shape) + rng.standard_normal((rounds, *own.shape))
+    losses = [lambda x, a=a: (0.5 * np.sum((x - a) ** 2), x - a) for a in points]
+    T = rounds if known else None
+    learner, run = both(method, Bent(own.shape), own, losses, oracle_of(name, own), T)
+    result = all_rounds(learner, list(points))
+    assert_follows(result, run, 10.0 * np.max(run[1]))
 
 
 # --- bounds: losses are known, and so are all constants -------------------------------------------
 
-N, ROUNDS, LONG = 3, 60, 1500
+N, ROUNDS, LONG = 3, 60, 2000
 
 
 class Linear:
@@ -106,24 +231,24 @@ def best(problem, set, batches):
     return sum(problem.loss(total / len(batches), a) for a in batches)
 
 
-def line_search(set, alpha, rounds):
+def line_search(set, alpha, rounds, **options):
     bound = theory.line_search_regret_bound(
         rounds, diameter=set.diameter, gradient_bound=1.0, set_convexity=alpha
     )
-    learner = fw.RegularizedOFW(Linear(), set, step="line-search", rounds=rounds)
+    learner = fw.RegularizedOFW(Linear(), set, step="line-search", rounds=rounds, **options)
     return learner, bound
 
 
-def strongly_convex(set, alpha, rounds):
+def strongly_convex(set, alpha, rounds, **options):
     bound = theory.strongly_convex_regret_bound(
         rounds, diameter=set.diameter, gradient_bound=1.0 + set.diameter / 2, strong_convexity=1.0,
         set_convexity=alpha,
     )  # fmt: skip
-    return fw.StronglyConvexOFW(Bent((N,)), set, strong_convexity=1.0), bound
+    return fw.StronglyConvexOFW(Bent((N,)), set, strong_convexity=1.0, **options), bound
 
 
-def ospf(set, alpha, rounds):
-    learner = fw.OSPF(Linear(), set, rounds=rounds)
+def ospf(set, alpha, rounds, **options):
+    learner = fw.OSPF(Linear(), set, rounds=rounds, **options)
     bound = theory.ospf_regret_bound(
         rounds, scale=0.5, block_size=learner.block_size, smoothness=0.0, diameter=set.diameter,
         l1_diameter=2 * N if not alpha else 2 * np.sqrt(N), direction_l1=np.sqrt(N),
@@ -132,26 +257,77 @@ def ospf(set, alpha, rounds):
     return learner, bound
 
 
-def climb(problem, monkeypatch):
-    """Break a method: its gradients have the wrong sign."""
-    down = type(problem).gradient
-    monkeypatch.setattr(type(problem), "gradient", lambda self, x, batch: -down(self, x, batch))
+def wrong_sign(monkeypatch):
+    """Let gradients point the other way."""
+    for problem in (Linear, Bent):
+        down = problem.gradient
+        monkeypatch.setattr(
+            problem, "gradient", lambda self, x, batch, down=down: -down(self, x, batch)
+        )
 
 
-@pytest.mark.parametrize("set", [fw.L2Ball(N, 1.0), Box((N,))], ids=["l2", "box"])
-@pytest.mark.parametrize("method", [line_search, strongly_convex, ospf])
-def test_regret_stays_below_the_bound(method, set, monkeypatch):
+def no_pull(monkeypatch):
+    """Let nothing hold methods back: no regulariser, no noise."""
+    monkeypatch.setattr(fw.RegularizedOFW, "_strength", lambda self, t, c: 1e-9)
+    monkeypatch.setattr(strongly_convex_ofw, "positive_float", lambda value, name: 1e-9)
+    monkeypatch.setattr(fw.FTPL, "answer", lambda self, set, memory, turn: set.lmo(memory))
+
+
+def no_step(monkeypatch):
+    """Let methods stay where they are, or forget all gradients."""
+    for module in (regularized_ofw, strongly_convex_ofw):
+        monkeypatch.setattr(module, "line_search", lambda x, v, g, curvature: 0.0)
+    play = fw.FTPL.answer
+    monkeypatch.setattr(
+        fw.FTPL, "answer", lambda self, set, memory, turn: play(self, set, 0.0 * memory, turn)
+    )
+
+
+POINT = np.full(N, N**-0.5)
+
+
+def always(learner):
+    """The same point in all rounds."""
+    return POINT
+
+
+def opponent(learner):
+    """One of two points, whichever is worse for what is played."""
+    side = 1.0 if isinstance(learner.problem, Linear) else -1.0
+    return POINT if side * (learner.play() @ POINT) >= 0.0 else -POINT
+
+
+SET = pytest.mark.parametrize("set", [fw.L2Ball(N, 1.0), Box((N,))], ids=["l2", "box"])
+BOUND = pytest.mark.parametrize("method", [line_search, strongly_convex, ospf])
+
+
+@SET
+@BOUND
+def test_regret_stays_below_the_bound(method, set):
     alpha = getattr(set, "strong_convexity", 0.0)
-
-    def excess(batches):
+    for seed in range(SEEDS):
+        batches = points(KINDS[seed % len(KINDS)], seed)
         learner, bound = method(set, alpha, len(batches))
         least = best(learner.problem, set, batches)
-        return learner.run(list(batches)).losses.sum() - least - bound
+        assert learner.run(list(batches)).losses.sum() - least <= bound
 
-    for seed in range(SEEDS):
-        assert excess(points(KINDS[seed % len(KINDS)], seed)) <= 0.0
-    climb(method(set, alpha, 1)[0].problem, monkeypatch)
-    assert excess(points("one", 0, LONG)) > 0.0
+
+@pytest.mark.parametrize(
+    ("broken", "says"), [(wrong_sign, always), (no_pull, opponent), (no_step, always)]
+)
+@SET
+@BOUND
+def test_broken_methods_exceed_the_bound(method, set, broken, says, monkeypatch):
+    alpha = getattr(set, "strong_convexity", 0.0)
+    # as far away as can be from what is best for the same point in all rounds
+    start = np.asarray(set.lmo(POINT if method is strongly_convex else -POINT))
+    broken(monkeypatch)
+    learner, bound = method(set, alpha, LONG, start=start)
+    batches, losses = [], []
+    for _ in range(LONG):
+        batches.append(says(learner))
+        losses.append(learner.observe(batches[-1]).loss)
+    assert sum(losses) - best(learner.problem, set, batches) > bound
 
 
 @pytest.mark.parametrize(

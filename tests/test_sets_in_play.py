@@ -1,9 +1,13 @@
 """Learners over every set: structured vertices do what dense ones do, and are never made dense."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import fastfw as fw
+from fastfw.experiments.methods import METHODS
+from fastfw.learners._method import Constants
 from learner_cases import Quadratic
 from set_cases import SETS
 from sizes import sized
@@ -12,18 +16,9 @@ EPS = np.finfo(np.float64).eps
 SMALL = [name for name in SETS if "large" not in name]
 ROUNDS = sized(30, 12)
 
+SIZES: dict = {"rounds": ROUNDS, "seed": 0, "inner_steps": 4, "sub_batch_size": None}
 LEARNERS = {
-    "ORGFW": lambda problem, own: fw.ORGFW(problem, own),
-    "OSFW": lambda problem, own: fw.OSFW(problem, own),
-    "OFW": lambda problem, own: fw.OFW(problem, own),
-    "OAW": lambda problem, own: fw.OAW(problem, own),
-    "RegularizedOFW": lambda problem, own: fw.RegularizedOFW(
-        problem, own, rounds=ROUNDS, scale=1.0
-    ),
-    "MORGFW": lambda problem, own: fw.MORGFW(problem, own, rounds=ROUNDS, inner_steps=4),
-    "MetaFrankWolfe": lambda problem, own: fw.MetaFrankWolfe(
-        problem, own, rounds=ROUNDS, inner_steps=4
-    ),
+    row.label: partial(row.build, constants=Constants(scale=1.0), **SIZES) for row in METHODS
 }
 each = pytest.mark.parametrize("method", LEARNERS)
 #: One that has a momentum, one that keeps vertices, one of base learners.
@@ -36,6 +31,7 @@ class Dense:
 
     def __init__(self, own):
         self.shape, self.diameter, self.start = own.shape, own.diameter, own.start
+        self.strong_convexity = getattr(own, "strong_convexity", 0.0)
         self._own = own
 
     def lmo(self, direction):
