@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 import fastfw as fw
+from fastfw.learners import TABLE
 from fastfw.streams import Dataset
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
@@ -203,6 +204,13 @@ METHODS = {
         fw.MetaFrankWolfe, {**_META, "inner_steps": INNER_STEPS["MORGFW"]}, 5, sorted_stream, 10
     ),
 }  # fmt: skip
+_LISTED = {own.kind for own in METHODS.values()}
+METHODS |= {  # with compiled rounds too, as theory has them
+    row.label: Method(getattr(fw, row.learner), dict(row.options))
+    for row in TABLE
+    if not row.offline and getattr(fw, row.learner)._compiled is not None
+    if getattr(fw, row.learner) not in _LISTED
+}
 #: Those of `METHODS` that are also timed with two threads: one for each way of sharing.
 THREADED = ("ORGFW", "OFW", "OAW", "RegularizedOFW", "MORGFW, sub-batches")
 #: Online methods on the network; its rounds are short.
