@@ -21,7 +21,7 @@ import numpy.typing as npt
 from fastfw._checks import IndexArray, batch_parts, features, labels, sealed
 from fastfw._csr import check_matrix, csr_parts, is_sparse, stacked, taken
 
-__all__ = ["Chunks", "chunks_of", "is_dask"]
+__all__ = ["Chunks", "DaskChunks", "chunks_of", "is_dask"]
 
 Make: TypeAlias = Callable[..., Any]
 What: TypeAlias = Sequence[tuple[int, tuple[Any, ...]]]
@@ -206,7 +206,7 @@ def _sum(parts: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
 # --- where chunks come from -----------------------------------------------------------------------
 
 
-class _OfDask(Chunks):
+class DaskChunks(Chunks):
     """The chunks of a Dask array, made by whatever scheduler Dask is told to use."""
 
     def __init__(self, X: Any, y: Any) -> None:
@@ -379,7 +379,7 @@ def chunks_of(X: Any, y: Any = None) -> Chunks | None:
     if is_dask(X):
         if y is None:
             raise TypeError("y is missing: give the labels of X")
-        return _OfDask(X, y)
+        return DaskChunks(X, y)
     if type(X).__module__.startswith("dask."):
         raise TypeError(
             f"X must be a Dask array, but it is a {type(X).__name__}; a data frame's is "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from fastfw._checks import (
     as_array,
     boolean,
     choice,
+    features,
     float_dtype,
     non_negative_float,
     positive_float,
@@ -23,6 +25,7 @@ from fastfw._checks import (
     refuse_masks,
     shown,
 )
+from fastfw._chunks import DaskChunks, is_dask
 from fastfw._csr import assembled, csr_parts, is_sparse
 from fastfw._fitting import Look, Plan, latest, latest_products
 from fastfw.experiments import methods
@@ -68,6 +71,10 @@ class Weights:
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is made again when it is asked for, unless it may have been changed."""
         return {**vars(self), "_parts": self._parts if self._shown else None}
+
+    def freeze(self) -> None:
+        """Make the weights now, before the learner goes on."""
+        self._made()
 
     @property
     def parts(self) -> tuple[Any, FloatArray]:
@@ -192,7 +199,7 @@ def row_weights(
         refuse_masks(sample_weight, "sample_weight")
         if np.asarray(sample_weight).dtype.kind == "c":
             raise TypeError("sample_weight must hold real numbers, but it holds complex ones")
-        weights = np.array(_check_sample_weight(sample_weight, X, dtype=np.float64))
+        weights = np.array(_check_sample_weight(sample_weight, labels, dtype=np.float64))
         if (weights < 0.0).any():
             i = int(np.argmax(weights < 0.0))
             raise ValueError(f"sample_weight[{i}] is {weights[i]}; weights must be at least 0")
@@ -265,7 +272,10 @@ def seen(X: Any, scale: FloatArray) -> tuple[Any, FloatArray, Any]:
     """
     columns: Any = slice(None)
     entries: Any = slice(None)
-    if not is_sparse(X):
+    if is_dask(X):
+        parts = DaskChunks(X, np.zeros(X.shape[0], np.intp)).map(_largest)
+        largest = np.maximum.reduce([*parts])
+    elif not is_sparse(X):
         largest = np.maximum(X.max(axis=0), -X.min(axis=0))
     else:
         entries = X.indices
@@ -280,9 +290,21 @@ def seen(X: Any, scale: FloatArray) -> tuple[Any, FloatArray, Any]:
     return columns, grown, entries
 
 
+def _largest(X: Any, y: Any = None) -> FloatArray:
+    """Return the largest magnitude of every column of a chunk."""
+    return seen(X, np.zeros(X.shape[1], X.dtype))[1]
+
+
 def divisors(scale: FloatArray) -> FloatArray:
     """Return what columns are divided by: their scale, 1 for those without an entry."""
     return np.where(scale == 0.0, scale.dtype.type(1.0), scale)
+
+
+def _scale_chunk(chunk: Any, *, by: Any, intercept: Any, clip: bool, dtype: Any) -> Any:
+    """As `scale_columns`, for the features of a chunk, with a number for each column."""
+    X: Any = features(chunk, dtype=dtype, sparse=True)
+    own = by[X.indices] if by is not None and is_sparse(X) else by
+    return scale_columns(X, own, intercept, clip=clip)
 
 
 def scale_columns(
@@ -294,6 +316,10 @@ def scale_columns(
     beyond [-1, 1] is put on its border.
     """
     n, d = X.shape
+    if is_dask(X):
+        scaled = partial(_scale_chunk, by=by, intercept=intercept, clip=clip, dtype=X.dtype)
+        columns = (d + (intercept is not None),)
+        return X.map_blocks(scaled, chunks=(X.chunks[0], columns), meta=X._meta)
     with np.errstate(over="ignore"):
         beta = X.dtype.type(0.0 if intercept is None else intercept)
     if intercept is not None and (beta == 0.0 or not np.isfinite(beta)):

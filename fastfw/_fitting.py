@@ -7,13 +7,15 @@ chosen by held-out loss.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import copy
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, sealed
+from fastfw._chunks import Chunks
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._lazy import LazyEngine
 from fastfw.streams import Batch, Dataset, IndexedStream
@@ -40,7 +42,7 @@ _AT_ONCE = 4096
 class Sample(NamedTuple):
     """Rows of a data set, by number."""
 
-    data: Dataset
+    data: Dataset | Chunks
     rows: IndexArray
 
     @property
@@ -116,7 +118,7 @@ class Passes(IndexedStream):
         if self.data._weights is not None and n > batch_size:
             unit = sample.weight / max(n, FEWEST_ROUNDS * batch_size)
             copies = np.maximum(1.0, np.rint(self.data._weights / unit))
-            self.data = Dataset._weighted(self.data.X, self.data.y, self.data._weights / copies)
+            self.data = weighted(self.data, self.data._weights / copies)
             self._rows = np.repeat(sample.rows, copies[sample.rows].astype(np.intp))
         self._per_epoch = max(FEWEST_ROUNDS, -(-self._rows.size // batch_size))
         self.rounds = epochs * self._per_epoch
@@ -129,8 +131,50 @@ class Passes(IndexedStream):
             if n == self.batch_size:
                 order = np.tile(self._rows, len(passes))
             else:
-                order = np.concatenate([self._rng.permutation(self._rows) for _ in passes])
+                order = np.concatenate([self._order() for _ in passes])
             yield sealed(order)[:wanted].reshape(-1, self.batch_size)
+
+    def _order(self) -> IndexArray:
+        """Return the rows in a random order: of more chunks than may be held, those of a few mixed.
+
+        Else every batch would have rows of all chunks.
+        """
+        rows, data = self._rows, self.data
+        if isinstance(data, Dataset) or rows.size <= data.at_once:
+            return self._rng.permutation(rows)
+        chunk = np.searchsorted(data.ends, rows, side="right") - 1
+        place = self._rng.permutation(data.ends.size - 1)[chunk]
+        order = np.argsort(place, kind="stable")
+        groups = np.cumsum(np.bincount(place)) // data.at_once
+        mixed = np.lexsort((self._rng.random(rows.size), groups[place[order]]))
+        return rows[order[mixed]]
+
+
+def weighted(data: Dataset | Chunks, weights: npt.NDArray[np.float64] | None) -> Any:
+    """Return the same rows with other weights."""
+    if isinstance(data, Dataset):
+        return Dataset._weighted(data.X, data.y, weights)
+    other = copy.copy(data)
+    other._weights = weights
+    return other
+
+
+def batches(data: Dataset | Chunks, parts: Iterable[IndexArray]) -> Iterator[Batch]:
+    """Yield a batch of the rows in each part; of chunks, as many at a time as may be held."""
+    if isinstance(data, Dataset):
+        for rows in parts:
+            yield Batch._trusted(data, rows)
+        return
+    left = [*parts]
+    while left:
+        sizes = [part.size for part in left]
+        count = max(1, int(np.searchsorted(np.cumsum(sizes), data.at_once, side="right")))
+        rows, left = np.concatenate(left[:count]), left[count:]
+        weights = None if data._weights is None else data._weights[rows]
+        held = Dataset._ready(data.gather(rows), data.y[rows], weights)
+        for places in np.split(np.arange(rows.size), np.cumsum(sizes[: count - 1])):
+            yield Batch._trusted(held, sealed(places))
+        del held, places
 
 
 def fit(learner: OnlineLearner, sample: Sample, plan: Plan, rng: np.random.Generator) -> Fit:
@@ -158,11 +202,14 @@ def fit(learner: OnlineLearner, sample: Sample, plan: Plan, rng: np.random.Gener
 def _gap(learner: OnlineLearner, x: FloatArray, sample: Sample) -> float:
     """Return the Frank-Wolfe gap at x of the weighted mean of the losses over a sample."""
     total = np.zeros(x.shape)
-    for first in range(0, sample.rows.size, _AT_ONCE):
-        batch = Batch._trusted(sample.data, sample.rows[first : first + _AT_ONCE])
+    for batch in batches(sample.data, _cut(sample.rows)):
         total += learner.problem.gradient(x, batch)
     least = total.reshape(-1) @ np.asarray(learner.set.lmo(total)).reshape(-1)
     return max(0.0, float(np.vdot(total, x) - least) / sample.weight)
+
+
+def _cut(rows: IndexArray) -> list[IndexArray]:
+    return [rows[first : first + _AT_ONCE] for first in range(0, rows.size, _AT_ONCE)]
 
 
 def look(learner: OnlineLearner) -> Look:
@@ -204,7 +251,10 @@ def latest_products(learner: OnlineLearner, since: Look | None, A: Any) -> Float
 
 
 def choose_radius(
-    learner: Callable[[float], OnlineLearner], data: Dataset, plan: Plan, rng: np.random.Generator
+    learner: Callable[[float], OnlineLearner],
+    data: Dataset | Chunks,
+    plan: Plan,
+    rng: np.random.Generator,
 ) -> tuple[float, list[tuple[float, float]]]:
     """Choose the last radius of `RADII` that still does better on held-out rows.
 
@@ -229,9 +279,13 @@ def choose_radius(
             trained = learner(radius)
             x = fit(trained, Sample(data, np.flatnonzero(fold != k)), plan, rng).x
             held = Sample(data, np.flatnonzero(fold == k))
-            batch = Batch(*held)
-            losses.append(trained.problem.loss(x, batch) / held.weight)
-            right.append(held.weights * (trained.problem.predict(x, batch.X) == batch.y))
+            cut = [held.rows] if isinstance(data, Dataset) else _cut(held.rows)
+            loss, same = 0.0, []
+            for batch in batches(data, cut):
+                loss += trained.problem.loss(x, batch)
+                same.append(trained.problem.predict(x, batch.X) == batch.y)
+            losses.append(loss / held.weight)
+            right.append(held.weights * np.concatenate(same))
         tried.append((radius, float(np.mean(losses))))
         now = np.concatenate(right)
         if len(tried) > 1:

@@ -9,7 +9,7 @@ import copy
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, wraps
 from importlib import import_module
 from typing import Any
 
@@ -17,20 +17,22 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, float_dtype, refuse_masks
+from fastfw._chunks import DaskChunks, is_dask
 from fastfw._csr import csr_features, is_sparse
-from fastfw._fitting import START, Plan, Sample, choose_radius, fit, look
+from fastfw._fitting import START, Plan, Sample, batches, choose_radius, fit, look, weighted
 from fastfw.problems import SoftmaxRegression
 from fastfw.schedules import power_schedule
 from fastfw.sets import RowL1Ball
-from fastfw.streams import Batch, Dataset
+from fastfw.streams import Dataset
 
 try:
     from scipy import sparse
     from scipy.special import expit, log_expit, log_softmax, softmax
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.exceptions import ConvergenceWarning
+    from sklearn.metrics import accuracy_score
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_is_fitted
+    from sklearn.utils.validation import check_is_fitted, column_or_1d
 
     from fastfw import _estimator
     from fastfw._displays import ProjectionFreeDisplay, WeightsDisplay
@@ -43,6 +45,25 @@ __all__ = ["ProjectionFreeClassifier", "ProjectionFreeDisplay", "WeightsDisplay"
 
 #: The radius of `partial_fit` where none is given.
 _RADIUS = 30.0
+
+
+def _of_chunks(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Give a Dask array for one: by the model as it is now, chunk by chunk when asked for."""
+
+    @wraps(method)
+    def of_any(self: Any, X: Any) -> Any:
+        if not is_dask(X):
+            return method(self, X)
+        check_is_fitted(self)
+        _check_width(self, X)
+        self._weights.freeze()
+        like = method(self, np.zeros((1, X.shape[1]), X.dtype))
+        shape = {"drop_axis": 1} if like.ndim == 1 else {"chunks": (X.chunks[0], like.shape[1:])}
+        return X.rechunk({1: -1}).map_blocks(
+            partial(method, copy.copy(self)), meta=like[:0], **shape
+        )
+
+    return of_any
 
 
 class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -133,6 +154,10 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     as two, in whatever call. A call counts for four times its rows, or for ``batch_size`` rows, at
     most.
 
+    Dask arrays give the model that the same rows in memory give, up to 128 MB; of more, rows are
+    shuffled among as many chunks as that is. Labels and weights are held in memory. Predictions for
+    a Dask array are one, made when it is asked for.
+
     The path costs as much as its radii, which are few: large ones are not tried where smaller
     ones generalise better.
 
@@ -190,8 +215,8 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
 
         Parameters
         ----------
-        X : array_like or sparse matrix, shape (n, d)
-            Features.
+        X : array_like, sparse matrix or Dask array, shape (n, d)
+            Features. A Dask array, dense or of scipy CSR chunks, is gone through chunk by chunk.
         y : array_like, shape (n,)
             Labels of any type, of two classes or more.
         sample_weight : array_like, shape (n,), optional
@@ -260,7 +285,8 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
                 "are not 0; at least two classes are needed"
             )
         scale, by, _ = self._scale(X)
-        data = Dataset._weighted(_estimator.scale_columns(X, by, self._beta), labels, weights)
+        X = _estimator.scale_columns(X, by, self._beta)
+        data = _labelled(X, labels, weights)
         rng = _estimator.generator(self.random_state)
 
         def learner(radius: float) -> Any:
@@ -289,7 +315,7 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
 
         Parameters
         ----------
-        X : array_like or sparse matrix, shape (n, d)
+        X : array_like, sparse matrix or Dask array, shape (n, d)
             Features. More than ``1.5 * batch_size`` rows are several rounds.
         y : array_like, shape (n,)
             Labels, all of them among the classes.
@@ -380,13 +406,15 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             weights *= total / weights.sum()
             weights = None if (weights == 1.0).all() else weights
         X = _estimator.scale_columns(X, by, self._beta, clip=self.scaling is not None)
-        make = Dataset._ready if is_sparse(X) else Dataset._weighted
-        data = make(X, labels, weights)
+        data = _labelled(X, labels, weights)
         rounds = min(n, max(1, round(total / plan.batch_size)))
         if rounds > 1 and self._may_fail_between(radius):
             learner = copy.copy(learner)
-        for rows in [None] if rounds == 1 else np.array_split(np.arange(n), rounds):
-            learner.observe(data if rows is None else Batch._trusted(data, rows))
+        if rounds == 1 and isinstance(data, Dataset):
+            learner.observe(data)
+        else:
+            for batch in batches(data, np.array_split(np.arange(n), rounds)):
+                learner.observe(batch)
         # the newest decision counts too, so that the first batch already does
         since = looks[0] if plan.average else None
         if plan.average and learner.t - 1 >= 2 * (looks[-1].t - 1):
@@ -435,6 +463,7 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             raise AttributeError(f"{name} is there after fit or partial_fit")
         return self._weights.parts
 
+    @_of_chunks
     def decision_function(self, X: Any) -> FloatArray:
         """Return the scores X Wᵀ + b, shape (n, C); for two classes (n,), those of the second."""
         check_is_fitted(self)
@@ -446,6 +475,7 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             raise ValueError(f"X[{row}] is so large that its scores overflow; rescale the features")
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
+    @_of_chunks
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the label of largest score for every row of X."""
         scores = self.decision_function(X)
@@ -453,6 +483,7 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         labels: npt.NDArray[Any] = self.classes_[np.asarray(chosen, np.intp)]
         return labels
 
+    @_of_chunks
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the model's probabilities of the classes, in the order of `classes_`; (n, C)."""
         scores = self.decision_function(X)
@@ -460,6 +491,7 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             return np.asarray(expit(np.column_stack([-scores, scores])))
         return np.asarray(softmax(scores, axis=1))
 
+    @_of_chunks
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithms of `predict_proba`, of probabilities too small for it as well."""
         scores = self.decision_function(X)
@@ -471,6 +503,9 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         """Return the share of rows whose label is predicted as in `y`, weighted if asked."""
         for name, given in (("y", y), ("sample_weight", sample_weight)):
             refuse_masks(given, name)
+        if is_dask(X):
+            found, weights = np.asarray(self.predict(X)), sample_weight
+            return float(accuracy_score(np.asarray(y), found, sample_weight=weights))
         return float(super().score(X, y, sample_weight))
 
     def sparsify(self) -> ProjectionFreeClassifier:
@@ -516,7 +551,10 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
 
     def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, npt.NDArray[Any]]:
         dtype = _DTYPES if self.dtype is None else [float_dtype(self.dtype)]
-        X, y = _validate(self, X, y, reset=reset, dtype=dtype)
+        if is_dask(X):
+            X, y = _rows_of_dask(self, X, y, reset, dtype)
+        else:
+            X, y = _validate(self, X, y, reset=reset, dtype=dtype)
         if reset or y.dtype.kind not in "biuUS":  # later labels have to be among the classes
             check_classification_targets(y)
         return X, y
@@ -557,6 +595,40 @@ class ProjectionFreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
 
 
 _DTYPES = [np.float64, np.float32]
+
+
+def _labelled(X: Any, labels: npt.NDArray[Any], weights: Any) -> Any:
+    """Return features, their columns scaled, with labels: data in memory, or in chunks."""
+    if is_dask(X):
+        return weighted(DaskChunks(X, labels), weights)
+    make = Dataset._ready if is_sparse(X) else Dataset._weighted
+    return make(X, labels, weights)
+
+
+def _check_width(estimator: Any, X: Any) -> None:
+    """Compare the columns of a Dask array with the model's, in scikit-learn's words."""
+    if X.ndim != 2:
+        raise ValueError(f"X must be a matrix, but it is a Dask array of shape {X.shape}")
+    if X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input"
+        )
+
+
+def _rows_of_dask(estimator: Any, X: Any, y: Any, reset: bool, dtypes: list[Any]) -> Any:
+    """Check a Dask array, whose chunks are looked at when they are made, and its labels."""
+    y = column_or_1d(np.asarray(y), warn=True)
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError("Input y contains NaN or infinity")
+    DaskChunks(X, np.zeros(len(y), np.intp))  # refuses what has no rows of known number
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+        vars(estimator).pop("feature_names_in_", None)
+    _check_width(estimator, X)
+    X = X.rechunk({1: -1})
+    wanted = X.dtype if X.dtype in dtypes else dtypes[0]
+    return X if X.dtype == wanted else X.astype(wanted), y
 
 
 def _validate(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
