@@ -30,6 +30,12 @@ STYLES: tuple[tuple[str, Any, str], ...] = (
     ("#CC79A7", (0, (3, 1.2)), "v"),
     ("#56B4E9", (0, (8, 2)), "P"),
     ("#E69F00", (0, (3, 1, 1, 1, 1, 1)), "X"),
+    # for all methods at once, of Tol's palette
+    ("#882255", "-", "<"),
+    ("#999999", (0, (5, 1.5)), ">"),
+    ("#332288", (0, (1.2, 1.2)), "*"),
+    ("#999933", (0, (6, 1.5, 1.2, 1.5)), "h"),
+    ("#88CCEE", (0, (3, 1.2)), "p"),
 )
 
 _SPACING = 0.11  # between markers, as a part of the axes' diagonal
