@@ -315,7 +315,7 @@ def later(work: Work) -> Iterator[Any]:
     """
     seeds = 2 if work.quick else work.turns or 3
     times = [round(10 ** (e / 2)) for e in range(4, 7 if work.quick else 10)]
-    heads = f"{'measured':>15}{'large T':>16}{'theory':>8}{'regret':>9}{'ms/round':>10}"
+    heads = f"{'measured':>15}{'large T':>16}{'theory':>8}{'regret':>10}{'ms/round':>10}"
     yield f"{'exponents':<18}{'method':<16}{heads}"
     slopes: dict[tuple[str, str], Slope] = {}
     for name, world in WORLDS.items():
@@ -326,7 +326,7 @@ def later(work: Work) -> Iterator[Any]:
             theirs = world.order(method)[1] if method is not STRONG or world.curved else "none"
             both = f"{slope.exponent:8.3f} ± {slope.error:.3f}"
             late = f"{slope.late[0]:8.3f} ± {slope.late[1]:.3f}"
-            rest = f"{theirs:>8}{slope.regrets[:, -1].mean():9.4g}{slope.ms:10.3f}"
+            rest = f"{theirs:>8}{slope.regrets[:, -1].mean():10.4g}{slope.ms:10.3f}"
             yield f"{name:<18}{method.label:<16}{both} {late}{rest}"
     X, y, *_ = fw.datasets.load("fashion-mnist-4k" if work.quick else "mnist")
     data, rounds = fw.Dataset(X, y), 200 if work.quick else 1000

@@ -541,15 +541,13 @@ def line_search_regret_bound(
     >>> round(bound, 2)
     673.02
     """
-    times = _rounds(rounds)
-    D, G = positive_float(diameter, "diameter"), positive_float(gradient_bound, "gradient_bound")
-    alpha = non_negative_float(set_convexity, "set_convexity")
-    found = np.empty(times.shape)
+    times, D, G, alpha = _later(rounds, diameter, gradient_bound, set_convexity)
+    units = np.empty(times.shape)  # of D G
     for i, T in np.ndenumerate(times):
-        eta = D / (2.0 * G * ((T + 2.0) ** (2.0 / 3.0) if alpha else T**0.75))
-        rho = _distances(np.full(int(T), 2.0), 0.0, eta * G, D, alpha)
-        found[i] = D * D / eta + G * rho.sum()
-    return float(found) if found.ndim == 0 else found
+        slope = 0.5 / ((T + 2.0) ** (2.0 / 3.0) if alpha else T**0.75)
+        rho = _distances(np.full(int(T), 2.0), 0.0, slope, alpha)
+        units[i] = 1.0 / slope + rho.sum()
+    return _total([units, D, G])
 
 
 def strongly_convex_regret_bound(
@@ -598,26 +596,33 @@ def strongly_convex_regret_bound(
     >>> round(bound, 2)
     671.31
     """
-    times = _rounds(rounds)
-    D, G = positive_float(diameter, "diameter"), positive_float(gradient_bound, "gradient_bound")
+    times, D, G, alpha = _later(rounds, diameter, gradient_bound, set_convexity)
     beta = positive_float(strong_convexity, "strong_convexity")
-    alpha = non_negative_float(set_convexity, "set_convexity")
-    curvatures = beta * np.arange(1.0, 1.0 + times.max(initial=0.0), dtype=np.float64)
-    sums = G * np.cumsum(_distances(curvatures, beta, G, D, alpha))
-    found = sums[times.astype(np.int64) - 1]
-    return float(found) if found.ndim == 0 else np.asarray(found)
+    curvatures = np.arange(1.0, 1.0 + times.max(initial=0.0), dtype=np.float64)  # of beta
+    slope = min(float(_product(_product(G, per=beta), per=D)), 1e100)  # of beta D
+    sums = np.cumsum(_distances(curvatures, 1.0, slope, alpha))
+    return _total([sums[times.astype(np.int64) - 1], D, G])
+
+
+def _later(
+    rounds: npt.ArrayLike, diameter: float, gradient_bound: float, set_convexity: float
+) -> tuple[npt.NDArray[np.float64], float, float, float]:
+    """Return T, D, G and alpha checked, the last for a set of diameter 1."""
+    D = positive_float(diameter, "diameter")
+    alpha = float(_product(non_negative_float(set_convexity, "set_convexity"), D))
+    return _rounds(rounds), D, positive_float(gradient_bound, "gradient_bound"), min(alpha, 1e100)
 
 
 def _distances(
-    curvatures: npt.NDArray[np.float64], extra: float, slope: float, D: float, alpha: float
+    curvatures: npt.NDArray[np.float64], extra: float, slope: float, alpha: float
 ) -> npt.NDArray[np.float64]:
-    """Return rho_t for rounds whose sums curve so much; see `line_search_regret_bound`."""
+    """Return rho_t over D for rounds whose sums curve so much; see `line_search_regret_bound`."""
     found, h = np.empty(len(curvatures)), 0.0
     for t, L in enumerate(curvatures.tolist()):
         M = L + extra
-        rho = min(D, (slope + math.sqrt(slope * slope + 2.0 * M * h)) / M)
+        rho = min(1.0, (slope + math.sqrt(slope * slope + 2.0 * M * h)) / M)
         H = h + slope * rho
-        progress = max(H * H / (2.0 * L * D * D), alpha * H * math.sqrt(2.0 * H / L) / 8.0)
+        progress = max(H * H / (2.0 * L), alpha * H * math.sqrt(2.0 * H / L) / 8.0)
         h = H - min(0.5 * H, progress)
         found[t] = rho
     return found

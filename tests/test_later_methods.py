@@ -350,6 +350,21 @@ def test_orders_of_the_bounds(bound, curved, flat):
         assert np.log(many / few) / np.log(27.0) == pytest.approx(order, abs=0.03)
 
 
+@pytest.mark.parametrize(("length", "slope"), [(1e200, 1e-90), (1e-200, 1e-90), (1e-120, 1e150)])
+def test_bounds_have_units(length, slope):
+    """D, G, beta and alpha in other units: no overflow on the way."""
+    search = {"diameter": 2.0, "gradient_bound": 1.0, "set_convexity": 1.0}
+    strong = {**search, "strong_convexity": 0.5}
+    units = {"diameter": length, "gradient_bound": slope, "set_convexity": 1.0 / length}
+    units["strong_convexity"] = slope / length
+    for bound, given in (
+        (theory.line_search_regret_bound, search), (theory.strongly_convex_regret_bound, strong),
+    ):  # fmt: skip
+        wanted = bound([1, 100], **given) * (length * slope)
+        found = bound([1, 100], **{name: value * units[name] for name, value in given.items()})
+        assert found == pytest.approx(wanted, rel=1e-12)
+
+
 def test_theory_is_the_default_of_ospf():
     """c = 1/(2 G) with G of the first round; blocks of ⌈T^{1/3}⌉."""
     problem, ball, stream, batches = case(SHAPES[1])
@@ -364,8 +379,18 @@ def test_theory_is_the_default_of_ospf():
 
 def test_what_is_refused():
     problem, ball, *_ = case(SHAPES[1])
-    with pytest.raises(TypeError, match="step"):
+    with pytest.raises(TypeError, match="or \"line-search\", not 'line'"):
         fw.RegularizedOFW(problem, ball, step="line")
+    own = Box(ball.shape)
+    own.strong_convexity = None
+    with pytest.raises(TypeError, match=r"set\.strong_convexity"):
+        fw.RegularizedOFW(problem, own, step="line-search")
+    with pytest.raises(ValueError, match=r"strong_convexity must be at most .* rescale the loss"):
+        fw.StronglyConvexOFW(problem, ball, strong_convexity=1e38, dtype="f4")
+    learner = fw.OSPF(Bent((N,)), fw.L2Ball(N, 1.0), scale=1e308)
+    with pytest.raises(FloatingPointError, match="round 1: scale times the sum of gradients"):
+        learner.observe(np.full(N, 1e3))
+    assert learner.t == 1
     with pytest.raises(ValueError, match="strong_convexity"):
         fw.StronglyConvexOFW(problem, ball, strong_convexity=0.0)
     with pytest.raises(ValueError, match="block_size"):

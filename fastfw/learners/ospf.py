@@ -126,8 +126,8 @@ class OSPF(ScaledLearner):
         after = {"x": state["exact"], "past": past, "block": block, "mean": mean}
         if place.last:
             after |= {"x": mean, "past": past + block, "block": np.zeros_like(block)}
-        if not np.isfinite(block).all():
-            raise FloatingPointError(f"round {t}: the sum of the gradients is not finite")
+        if not np.isfinite(c * (past + block)).all():
+            raise FloatingPointError(f"round {t}: scale times the sum of gradients is not finite")
         return loss, {**after, "constant": np.array(c)}
 
     def _first_state(self, start: FloatArray) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, IndexArray, in_range, renamed
+from fastfw._checks import FloatArray, IndexArray, in_range, non_negative_float, renamed
 from fastfw.learners._constant import ScaledLearner, constant_of_rows
 from fastfw.learners._linear import LinearLearner
 from fastfw.learners._oracles import evaluate, line_search, toward, vertex
@@ -91,11 +91,14 @@ class RegularizedOFW(ScaledLearner, LinearLearner):
         eta: float | None = None,
     ) -> None:
         self._take(rounds, renamed("eta", eta, "scale", scale))
-        self._searches = isinstance(step, str) and step == "line-search"
+        self._searches = isinstance(step, str)
+        if self._searches and step != "line-search":
+            raise TypeError(f'step must be a number, a callable or "line-search", not {step!r}')
+        non_negative_float(getattr(set, "strong_convexity", 0.0), "set.strong_convexity")
         self._compiled = None if self._searches else LINEAR
-        step = RootSchedule(2.0) if step is None else step
+        schedules = {} if self._searches else {"step": RootSchedule(2.0) if step is None else step}
         super().__init__(
-            problem, set, schedules={} if self._searches else {"step": step},
+            problem, set, schedules=schedules,
             start=start, seed=seed, engine=engine, dtype=dtype, init=init, threads=threads,
         )  # fmt: skip
 
@@ -116,8 +119,7 @@ class RegularizedOFW(ScaledLearner, LinearLearner):
 
     def _begin(self, dtype: np.dtype[Any]) -> FloatArray:
         if self._scale is not None:
-            first = self._strength(1, self._scale)
-            in_range(first, "2 T^(3/4) / scale", dtype, "rescale X")
+            in_range(self._strength(1, self._scale), "2 T^(3/4) / scale", dtype, "rescale X")
         return super()._begin(dtype)
 
     def _strength(self, t: int, c: float) -> float:

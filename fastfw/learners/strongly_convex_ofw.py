@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, positive_float
+from fastfw._checks import FloatArray, in_range, positive_float
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._oracles import evaluate, line_search, toward, vertex
 
@@ -93,6 +93,10 @@ class StronglyConvexOFW(OnlineLearner):
         v = vertex(self.set, g.astype(gradient.dtype), t, state)
         sigma = line_search(x, v, g, self._beta * t)
         return loss, {"x": toward(x, v, sigma), "total_gradient": total, "total_point": points}
+
+    def _begin(self, dtype: np.dtype[Any]) -> FloatArray:
+        in_range(self._beta, "strong_convexity", dtype, "rescale the loss")
+        return super()._begin(dtype)
 
     def _first_state(self, start: FloatArray) -> dict[str, Any]:
         return {**super()._first_state(start), "total_point": np.zeros(start.shape)}
