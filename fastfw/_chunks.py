@@ -21,7 +21,7 @@ import numpy.typing as npt
 from fastfw._checks import IndexArray, batch_parts, features, labels, sealed
 from fastfw._csr import check_matrix, csr_parts, is_sparse, stacked, taken
 
-__all__ = ["Chunks", "DaskChunks", "chunks_of", "is_dask"]
+__all__ = ["Chunks", "DaskChunks", "check_chunk", "chunks_of", "is_dask"]
 
 Make: TypeAlias = Callable[..., Any]
 What: TypeAlias = Sequence[tuple[int, tuple[Any, ...]]]
@@ -155,7 +155,7 @@ class Chunks(ABC):
         return max(1, int(_HELD / max(first, 1.0)))
 
 
-def _checked(chunk: Any, form: tuple[int, Any], first: int) -> Any:
+def check_chunk(chunk: Any, form: tuple[int, Any], first: int) -> Any:
     """Return features of a chunk in canonical form; errors name where it begins."""
     try:
         return features(chunk, n_features=form[0], dtype=form[1], sparse=True)
@@ -167,18 +167,18 @@ def _checked(chunk: Any, form: tuple[int, Any], first: int) -> Any:
 def _rows_of(chunk: Any, form: tuple[int, Any], first: int, rows: IndexArray) -> Any:
     """Return rows of a chunk, checked."""
     if is_sparse(chunk):
-        return taken(_checked(chunk, form, first), rows)
+        return taken(check_chunk(chunk, form, first), rows)
     if len(rows) == len(chunk) or getattr(chunk, "ndim", 0) != 2:
-        return _checked(chunk, form, first)[rows]
+        return check_chunk(chunk, form, first)[rows]
     try:
         return features(chunk[rows], n_features=form[0], dtype=form[1])
     except (TypeError, ValueError):
-        return _checked(chunk, form, first)[rows]  # the error then says where
+        return check_chunk(chunk, form, first)[rows]  # the error then says where
 
 
 def _made_of(chunk: Any, form: tuple[int, Any], f: Make, first: int, y: IndexArray) -> Any:
     """Return what f makes of a whole chunk."""
-    return f(_checked(chunk, form, first), y)
+    return f(check_chunk(chunk, form, first), y)
 
 
 def _of_blocks(f: Make, X: Any, y: IndexArray) -> tuple[Any, ...]:
@@ -194,7 +194,7 @@ def _size_of(chunk: Any, form: tuple[int, Any]) -> float:
     """Return the bytes of a row."""
     if not is_sparse(chunk):
         return float(form[0] * form[1].itemsize)
-    parts = csr_parts(_checked(chunk, form, 0))
+    parts = csr_parts(check_chunk(chunk, form, 0))
     return sum(float(part.nbytes) for part in parts) / max(1, int(chunk.shape[0]))
 
 
@@ -229,7 +229,8 @@ class DaskChunks(Chunks):
         self.X = X
 
     @cached_property
-    def _blocks(self) -> list[Any]:
+    def blocks(self) -> list[Any]:
+        """The chunks, delayed."""
         blocks: list[Any] = self.X.to_delayed().ravel().tolist()
         return blocks
 
@@ -243,7 +244,7 @@ class DaskChunks(Chunks):
         import dask
 
         call, shared = dask.delayed(f, pure=False), [dask.delayed(c, pure=False) for c in common]
-        return _Made([call(self._blocks[k], self._form, *shared, *own) for k, own in what])
+        return _Made([call(self.blocks[k], self._form, *shared, *own) for k, own in what])
 
     def _added(self, found: Any) -> Any:
         import dask

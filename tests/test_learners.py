@@ -608,7 +608,11 @@ def test_schedules_that_go_wrong_in_some_round(engine, name, value, tmp_path):
         ({"step": "fast"}, TypeError, "step must be a number .* or a callable"),
         ({"momentum": np.nan}, ValueError, "momentum must be"),
         ({"momentum": [0.5]}, TypeError, "momentum must be"),
-        ({"engine": "fast"}, ValueError, "engine must be 'fused' or 'steps', but it is 'fast'"),
+        (
+            {"engine": "fast"},
+            ValueError,
+            "engine must be 'fused', 'steps' or 'dask'",
+        ),
         ({"engine": None}, ValueError, "engine must be"),
         ({"dtype": np.int64}, ValueError, "dtype must be float64 or float32"),
         ({"dtype": "float16"}, ValueError, "dtype must be float64 or float32"),

@@ -205,8 +205,12 @@ class OnlineLearner(Learner):
                 with defer_signals():
                     losses = self._advance(rows, starts, batch, dtype)
             return Round(t, float(losses[0]))
-        engine = self._steps(dtype)
-        loss, after = engine.observe(self._round, t, self._converted(batch, dtype))
+        return self._play_steps(self._round, self._converted(batch, dtype), dtype)
+
+    def _play_steps(self, play: Any, batch: Any, dtype: np.dtype[Any]) -> Round:
+        """Play a round of the "steps" engine as a method's `_round` or another function has it."""
+        t, engine = self._t, self._steps(dtype)
+        loss, after = engine.observe(play, t, batch)
         if not np.isfinite(loss):
             raise FloatingPointError(f"round {t}: {what_is_not_finite(self._problem, loss)}")
         with self._guard.state:
@@ -272,7 +276,7 @@ class OnlineLearner(Learner):
 
     def _run(self, stream: Iterable[Any], checkpoints: Iterable[Any], wishes: Wishes) -> RunResult:
         keep = checked_rounds(checkpoints, self._t)
-        saved = (self._t, self._dtype, self._engine, self._played, self._fused)
+        saved = self._t, self._dtype, self._engine, self._played, self._fused, self._shares
         restores = wishes.on_error == "restore"
         if restores and self._engine is not None:
             self._engine = self._engine.copy()
@@ -280,7 +284,7 @@ class OnlineLearner(Learner):
             result = play_stream(self, stream, keep, wishes)
         except BaseException as error:
             if restores:
-                self._t, self._dtype, self._engine, self._played, self._fused = saved
+                self._t, self._dtype, self._engine, self._played, self._fused, self._shares = saved
             else:
                 if hasattr(error, "add_note"):  # since Python 3.11
                     error.add_note(f"The learner keeps its rounds and is in round {self._t}.")

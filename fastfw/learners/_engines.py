@@ -11,7 +11,24 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray
 
-__all__ = ["Engine", "EngineWarning", "StepsEngine"]
+__all__ = ["Choice", "Engine", "EngineWarning", "StepsEngine"]
+
+
+class Choice(str):
+    """The name of an engine, with the reason for which it is used."""
+
+    __slots__ = ("reason",)
+
+    reason: str
+
+    def __new__(cls, name: str, reason: str) -> Choice:
+        choice = super().__new__(cls, name)
+        choice.reason = reason
+        return choice
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """Be a plain name in copies and files."""
+        return str, (str(self),)
 
 
 class EngineWarning(UserWarning):

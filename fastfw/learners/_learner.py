@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from fastfw._checks import (
     FloatArray,
+    choice,
     float_dtype,
     positive_int,
     require,
@@ -25,7 +26,7 @@ from fastfw._checks import (
 )
 from fastfw._checks import seed as checked_seed
 from fastfw.learners import _saving
-from fastfw.learners._engines import EngineWarning, StepsEngine
+from fastfw.learners._engines import Choice, EngineWarning, StepsEngine
 from fastfw.learners._guard import Guard
 from fastfw.learners._starts import begin, first_point
 from fastfw.learners.compiled import LINEAR, Rounds
@@ -51,6 +52,10 @@ class Learner(ABC):
 
     #: Combinations that have compiled rounds, if any.
     _compiled: Rounds | None = None
+    #: Whether rounds can be played on a cluster, and whether they are; what was measured.
+    _shareable: ClassVar[bool] = False
+    _shares = False
+    _why = ""
     #: Attributes that are not in a record.
     _made: ClassVar[tuple[str, ...]] = ("_engine", "_guard")
     #: Arrays of the state whose first axis grows.
@@ -75,8 +80,8 @@ class Learner(ABC):
                 f"problem and set must have the same shape, but problem.shape is "
                 f"{tuple(problem.shape)} and set.shape is {tuple(set.shape)}"
             )
-        if engine not in ("fused", "steps"):
-            raise ValueError(f"engine must be 'fused' or 'steps', but it is {engine!r}")
+        engines = ("fused", "steps", "dask") if self._shareable else ("fused", "steps")
+        choice(engine, "engine", engines)
         self._problem, self._set = problem, set
         self._schedules = Schedules({name: as_schedule(s, name) for name, s in schedules.items()})
         self._seed = checked_seed(seed)
@@ -85,7 +90,8 @@ class Learner(ABC):
         if self._dtype is not None:
             self._begin(self._dtype)
         self._fused = engine == "fused" and self._can_fuse()
-        if engine != "steps" and not self._fused and self._expects_compiled():
+        self._shares = engine == "dask"
+        if engine == "fused" and not self._fused and self._expects_compiled():
             self._warn_of_steps(f"{problem!r} over {set!r}")
         self._t = 1
         self._engine: Any = None
@@ -137,9 +143,12 @@ class Learner(ABC):
         return self._set
 
     @property
-    def engine(self) -> str:
-        """The engine in use: "steps" where no compiled code exists for problem and set."""
-        return "fused" if self._fused else "steps"
+    def engine(self) -> Choice:
+        """The engine in use: "steps" where no compiled code exists for problem and set.
+
+        Its attribute ``reason`` says what was measured where a stream was a cluster's.
+        """
+        return Choice("fused" if self._fused else "dask" if self._shares else "steps", self._why)
 
     # ------------------------------------------------------------------ the record
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from fastfw._checks import FloatArray, IndexArray
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import Engine
+from fastfw.learners._oracles import toward, vertex
 from fastfw.learners.compiled import LINEAR, LinearEngine, Plan, Rounds, in_rounds
 from fastfw.problems import Rows
 
@@ -22,12 +23,35 @@ class LinearLearner(OnlineLearner):
     _fuses_codes = True
     _loops = True
     _threaded = True
+    _shareable = True
     #: What the engine has to know of the method.
     _plan: ClassVar[Plan] = Plan()
 
     @abstractmethod
     def _recursion(self, t: int) -> tuple[float, float, float, float, float]:
         """Alpha, beta, gamma, lambda and eta of round t, see `LinearEngine`."""
+
+    def _shared_round(
+        self, t: int, batch: Any, state: dict[str, Any]
+    ) -> tuple[float, dict[str, Any]]:
+        """Play the recursion of `LinearEngine` once, with losses and gradients from a cluster."""
+        (alpha, beta, gamma, pull, eta), kept = self._coefficients(t, batch, state)
+        loss, gradient = batch.sums(t, state, alpha, beta)
+        name, x = self._points[-1], state["x"]
+        d = gamma * state[name] + gradient
+        direction = d + pull * (x - self._start.astype(x.dtype)) if pull else d
+        v = vertex(self.set, direction, t, state)
+        batch.moved(v, eta)
+        after = {"x": toward(state["exact"], v, eta), name: d, **kept}
+        if "x_previous" in self._points:
+            after["x_previous"] = x
+        return loss, after
+
+    def _coefficients(
+        self, t: int, batch: Any, state: dict[str, Any]
+    ) -> tuple[tuple[float, ...], dict[str, Any]]:
+        """Return the recursion's coefficients, and what of the state a round decides."""
+        return self._recursion(t), {}
 
     def _make_fused(self, start: FloatArray) -> Engine:
         plan = self._plan._replace(threads=self.threads)

@@ -15,6 +15,7 @@ from fastfw._checks import FloatArray, IndexArray, float_dtype, sealed
 from fastfw._csr import is_sparse, sound_csr
 from fastfw.base_learners import seed_bits
 from fastfw.custom import what_is_not_finite
+from fastfw.learners._engines import Choice
 from fastfw.learners._learner import MOST, Learner, State, count
 from fastfw.learners._offline_steps import OfflineSteps
 from fastfw.learners._results import FitResult
@@ -93,9 +94,9 @@ class OfflineLearner(Learner):
         return {"epoch_length": self._epoch_length, "batch_size": self._batch_size}
 
     @property
-    def engine(self) -> str:
+    def engine(self) -> Choice:
         """The engine in use: "steps" where no compiled code exists for problem, set and data."""
-        return "steps" if isinstance(self._engine, OfflineSteps) else super().engine
+        return Choice("steps", "") if isinstance(self._engine, OfflineSteps) else super().engine
 
     @property
     def t(self) -> int:

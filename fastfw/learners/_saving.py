@@ -145,7 +145,7 @@ def _rebuild(
     options = {name: o for name, o in header["options"].items() if name not in known}
     # offline methods of 0.1.0 noted the engine that was asked for
     engine = "steps" if "state.point" in stored else header["engine"]
-    if engine not in ("fused", "steps"):
+    if engine not in ("fused", "steps", "dask"):
         raise ValueError(f"its engine is unknown: {engine!r}")
     seed = header["seed"]
     learner = cls(

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray, batch_parts, positive_int, shown
 from fastfw._interrupts import defer_signals
 from fastfw.learners._results import RunResult, RunSummary
+from fastfw.learners._workers import shared_rounds
 from fastfw.problems import Rows
 from fastfw.streams import Batch, Dataset, IndexedStream
 
@@ -136,6 +137,10 @@ def _rounds(
     learner: Any, stream: Iterable[Any], keep: list[int], wishes: Wishes
 ) -> Iterator[tuple[Callable[[], Any], list[int]]]:
     """Yield what plays the next rounds, and their batch sizes."""
+    shared = shared_rounds(learner, stream) if isinstance(stream, IndexedStream) else None
+    if shared is not None:
+        yield from shared
+        return
     if not isinstance(stream, IndexedStream) or not learner._fused:
         yield from _each(learner, stream)
         return

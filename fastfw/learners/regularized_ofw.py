@@ -131,6 +131,15 @@ class RegularizedOFW(ScaledLearner, LinearLearner):
     def _recursion(self, t: int, c: float = 1.0) -> tuple[float, float, float, float, float]:
         return 1.0, 0.0, 1.0, self._strength(t, c), self._schedules.at("step", t)
 
+    def _coefficients(
+        self, t: int, batch: Any, state: dict[str, Any]
+    ) -> tuple[tuple[float, ...], dict[str, Any]]:
+        c = self.scale
+        if not c:
+            rows = self.problem.rows(batch.held())
+            c = constant_of_rows(self.problem, self.set, state["x"], rows)
+        return self._recursion(t, c), {"constant": np.array(c)}
+
     def _play_rounds(self, engine: Any, rows: Rows, starts: IndexArray, losses: FloatArray) -> int:
         c = float(engine.constant) or self._scale
         if not c:
