@@ -311,6 +311,11 @@ def fraction(value: object, name: str, *, positive: bool = False) -> float:
     return _real(value, name, "a number in [0, 1]", lambda number: 0.0 <= number <= 1.0)
 
 
+def share(value: object, name: str) -> float:
+    """Return a number in (0, 1) as a plain float."""
+    return _real(value, name, "a number above 0 and below 1", lambda number: 0.0 < number < 1.0)
+
+
 def in_range(size: float, name: str, dtype: np.dtype[Any], hint: str) -> float:
     """Return a positive number that a dtype holds with its digits, and sums of such numbers too."""
     least, most = _RANGES[dtype]

@@ -1,14 +1,16 @@
-"""What the scikit-learn estimator does before it fits: parameters, weights, columns in one unit."""
+"""What scikit-learn estimators do before they fit: parameters, weights, columns in one unit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from joblib import effective_n_jobs
 from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
@@ -23,11 +25,13 @@ from fastfw._checks import (
     positive_float,
     positive_int,
     refuse_masks,
+    share,
     shown,
 )
 from fastfw._chunks import DaskChunks, is_dask
 from fastfw._csr import assembled, csr_parts, is_sparse
 from fastfw._fitting import Look, Plan, latest, latest_products
+from fastfw._regression import LOSSES, Units
 from fastfw.experiments import methods
 from fastfw.learners._base import OnlineLearner
 from fastfw.schedules import as_schedule
@@ -37,7 +41,8 @@ from fastfw.sets._convex import radius_of
 METHODS = {row.name.replace("-", "_"): row for row in methods.METHODS if row.step and not row.meta}
 #: Parameters that a learner is made of, and that it cannot change later.
 MADE_OF = (
-    "method", "radius", "step", "momentum", "fit_intercept", "intercept_scaling", "scaling", "dtype"
+    "method", "radius", "vertex_size", "step", "momentum", "fit_intercept", "intercept_scaling",
+    "scaling", "dtype", "loss", "quantile", "epsilon",
 )  # fmt: skip
 # Sums of weights between these can be divided by and multiplied.
 _LEAST, _MOST = 1e-200, 1e200
@@ -53,6 +58,8 @@ class Online(NamedTuple):
     """Where sums of decisions are known that a mean of the latest ones can begin from."""
     unit: float
     """Mean weight of the rows of the first call, or of `fit`."""
+    known: Any
+    """The classes, or the units of targets, see `fastfw._regression.Units`."""
     parameters: dict[str, Any]
     """All parameters when they were checked last, and what they say of fitting."""
     plan: Plan
@@ -98,6 +105,9 @@ class Weights:
             d = W.shape[1] - (self._beta is not None)
             coef = W[:, :d] / divisors(scale) if scale is not None else W[:, :d].copy()
             bias = np.zeros(len(W)) if self._beta is None else W[:, d] * self._beta
+            known = self._online.known
+            if isinstance(known, Units):
+                coef, bias = coef * W.dtype.type(known.one), bias * known.one + known.zero
             self._parts = coef, bias.astype(W.dtype)
         return self._parts
 
@@ -121,9 +131,9 @@ def _one_of_two(columns: FloatArray) -> FloatArray:
 def check_parameters(given: Mapping[str, Any]) -> Plan:
     """Check all parameters of the estimator and return those that say how to fit."""
     method = choice(given["method"], "method", METHODS)
-    if given["radius"] != "auto" or not isinstance(given["radius"], str):
-        positive_float(given["radius"], "radius", wanted="a positive number or 'auto'")
+    if _auto(given, "radius", positive_float) is not None:
         radius_of(given["radius"])
+    _auto(given, "vertex_size", positive_int)
     for name in ("step", "momentum"):
         if given[name] is not None:
             as_schedule(given[name], name)
@@ -131,17 +141,54 @@ def check_parameters(given: Mapping[str, Any]) -> Plan:
         raise ValueError(f"the method {method!r} has no momentum; leave momentum at None")
     boolean(given["fit_intercept"], "fit_intercept")
     positive_float(given["intercept_scaling"], "intercept_scaling")
-    choice(given["scaling"], "scaling", ("max-abs", None))
+    choice(given["scaling"], "scaling", ("auto", "max-abs", "norm", None))
     if given["dtype"] is not None:
         float_dtype(given["dtype"])
-    _check_class_weight(given["class_weight"])
+    if "class_weight" in given:
+        _check_class_weight(given["class_weight"])
+        threads(given["n_jobs"])
+    else:
+        choice(given["loss"], "loss", LOSSES)
+        positive_float(given["epsilon"], "epsilon")
+        share(given["quantile"], "quantile")
     _random_state(given["random_state"])
+    boolean(given["warm_start"], "warm_start")
+    _auto(given, "early_stopping", boolean)
     return Plan(
-        positive_int(given["batch_size"], "batch_size"),
+        _auto(given, "batch_size", positive_int) or 0,
         positive_int(given["max_iter"], "max_iter"),
         non_negative_float(given["tol"], "tol"),
         boolean(given["average"], "average"),
+        share(given["validation_fraction"], "validation_fraction"),
+        positive_int(given["n_iter_no_change"], "n_iter_no_change"),
+        bool(_verbosity(given["verbose"])),
     )
+
+
+def _verbosity(given: Any) -> int:
+    return given if isinstance(given, bool) else positive_int(given, "verbose", minimum=0)
+
+
+def threads(n_jobs: Any) -> int | None:
+    """Return how many threads share the rows of a batch; None: as the environment says."""
+    if n_jobs is None:
+        return None
+    if isinstance(n_jobs, bool | np.bool_) or not isinstance(n_jobs, Integral) or n_jobs == 0:
+        raise TypeError(
+            f"n_jobs must be an integer other than 0, or None, but it is {shown(n_jobs)}"
+        )
+    return int(effective_n_jobs(int(n_jobs)))
+
+
+def _auto(given: Mapping[str, Any], name: str, check: Callable[[Any, str], Any]) -> Any:
+    """Return a parameter that is checked so, None where it is "auto"."""
+    value = given[name]
+    if isinstance(value, str) and value == "auto":
+        return None
+    try:
+        return check(value, name)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{error}; or give 'auto'") from None
 
 
 def generator(random_state: Any) -> np.random.Generator:
@@ -290,6 +337,26 @@ def seen(X: Any, scale: FloatArray) -> tuple[Any, FloatArray, Any]:
     return columns, grown, entries
 
 
+def mean_norm(X: Any) -> Any:
+    """Return the mean Euclidean norm of the rows that are not zero, 1 where all are."""
+    if is_dask(X):
+        parts = DaskChunks(X, np.zeros(X.shape[0], np.intp)).map(lambda X, y: _norms(X))
+        norms = np.concatenate([*parts])
+    else:
+        norms = _norms(X)
+    return X.dtype.type(norms.mean() if norms.size else 1.0)
+
+
+def _norms(X: Any) -> npt.NDArray[np.float64]:
+    squares = np.zeros(X.shape[0])
+    if is_sparse(X):
+        np.add.at(squares, np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.data**2)
+    else:
+        squares += np.einsum("ij,ij->i", X, X)
+    norms: npt.NDArray[np.float64] = np.sqrt(squares[squares > 0.0])
+    return norms
+
+
 def _largest(X: Any, y: Any = None) -> FloatArray:
     """Return the largest magnitude of every column of a chunk."""
     return seen(X, np.zeros(X.shape[1], X.dtype))[1]
@@ -301,15 +368,13 @@ def divisors(scale: FloatArray) -> FloatArray:
 
 
 def _scale_chunk(chunk: Any, *, by: Any, intercept: Any, clip: bool, dtype: Any) -> Any:
-    """As `scale_columns`, for the features of a chunk, with a number for each column."""
+    """As `scale_columns`, for the features of a chunk, with one number, or one a column."""
     X: Any = features(chunk, dtype=dtype, sparse=True)
-    own = by[X.indices] if by is not None and is_sparse(X) else by
+    own = by[X.indices] if np.ndim(by) and is_sparse(X) else by
     return scale_columns(X, own, intercept, clip=clip)
 
 
-def scale_columns(
-    X: Any, by: FloatArray | None, intercept: float | None, *, clip: bool = False
-) -> Any:
+def scale_columns(X: Any, by: Any, intercept: float | None, *, clip: bool = False) -> Any:
     """Return X divided by numbers that are not 0, with a column for the intercept.
 
     They are one for each column, or for each entry of a sparse matrix. With `clip` what then lies

@@ -1,8 +1,8 @@
-"""Fitting a softmax regression to a whole data set by rounds of an online learner.
+"""Fitting a model to a whole data set by rounds of an online learner.
 
 What `fastfw.sklearn` does between its checks and its attributes: batches as shuffled passes over
-the data, the mean of the latest decisions, an end decided by the Frank-Wolfe gap, and a radius
-chosen by held-out loss.
+the data, the mean of the latest decisions, an end decided by the Frank-Wolfe gap or by rows that
+are held out, and a radius chosen by held-out loss.
 """
 
 from __future__ import annotations
@@ -18,12 +18,16 @@ from fastfw._checks import FloatArray, IndexArray, sealed
 from fastfw._chunks import Chunks
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._lazy import LazyEngine
+from fastfw.problems import Classification
 from fastfw.streams import Batch, Dataset, IndexedStream
 
 #: Radii that are tried in this order until held-out rows say that it is enough.
 RADII = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
+#: Sparse features of more columns than this are many, such as words: radii are then larger, and
+#: what changes with them.
+MANY, RADII_OF_MANY = 1000, (100.0, 300.0, 1000.0, 3000.0, 10000.0)
 #: A larger radius has to lower the held-out loss by this part of what it is, or of what it has
-#: fallen so far from that of a model without weights, log C, if that is less: with many classes the
+#: fallen so far from that of a model without weights if that is less: with many classes the
 #: first radii lower it little. Else the sparser model is as good.
 LEAST_GAIN = 0.05
 #: Nor may it misclassify so many standard errors more of the held-out rows: with few rows of many
@@ -64,6 +68,13 @@ class Plan(NamedTuple):
     epochs: int
     tol: float
     average: bool
+    held: float = 0.0
+    """Part of the rows that say when to end; none of them: the gap does."""
+    patience: int = 0
+    """Epochs in which the loss on held-out rows has to fall by ``tol``."""
+    verbose: bool = False
+    many: bool = False
+    """Whether features are `MANY`."""
 
 
 class Look(NamedTuple):
@@ -99,6 +110,8 @@ class Fit(NamedTuple):
     epochs: int
     looks: list[Look]
     """The last two looks, or the start and the last one."""
+    losses: list[float]
+    """Losses on held-out rows after each epoch, if there are any."""
 
 
 class Passes(IndexedStream):
@@ -153,7 +166,7 @@ class Passes(IndexedStream):
 def weighted(data: Dataset | Chunks, weights: npt.NDArray[np.float64] | None) -> Any:
     """Return the same rows with other weights."""
     if isinstance(data, Dataset):
-        return Dataset._weighted(data.X, data.y, weights)
+        return data._reweighted(weights)
     other = copy.copy(data)
     other._weights = weights
     return other
@@ -177,26 +190,72 @@ def batches(data: Dataset | Chunks, parts: Iterable[IndexArray]) -> Iterator[Bat
         del held, places
 
 
-def fit(learner: OnlineLearner, sample: Sample, plan: Plan, rng: np.random.Generator) -> Fit:
+def fit(
+    learner: OnlineLearner,
+    sample: Sample,
+    plan: Plan,
+    rng: np.random.Generator,
+    looks: list[Look] | None = None,
+) -> Fit:
     """Train a learner on a sample, epoch by epoch.
 
     After epochs 1, 2, 4, ... and the last one the model is looked at: the mean of the decisions
     since the look before (the last but one where that was a moment ago), or the latest decision.
-    It is the last one if its Frank-Wolfe gap is at most ``plan.tol``.
+    It is the last one if its Frank-Wolfe gap is at most ``plan.tol``. Where rows are held out, they
+    are asked after each epoch. A learner that has played goes on from its looks.
     """
-    looks = [START]
-    done, gap = 0, np.inf
+    looks = [START] if looks is None else looks
+    held, losses, stale = None, [], False
+    if plan.held:
+        held, sample = hold_out(sample, plan.held, rng)
+    done, gap, due = 0, np.inf, 1
     while gap > plan.tol and done < plan.epochs:
-        epochs = min(max(1, done), plan.epochs - done)
+        epochs = 1 if held else min(max(1, done), plan.epochs - done)
         learner.run(Passes(sample, plan.batch_size, epochs, rng))
         done += epochs
         x = learner.play()
         if plan.average:
             recent = learner.t - looks[-1].t >= looks[-1].t // 2
             x = latest(learner, looks[-1 if recent else 0])
-            looks = [looks[-1], look(learner)]
-        gap = _gap(learner, x, sample)
-    return Fit(x, gap, done, looks)
+        said = f"epoch {done}:"
+        if held:
+            losses.append(_loss(learner.problem, x, held))
+            said += f" held-out loss {losses[-1]:.4g}"
+            if done > plan.patience:
+                fallen = min(losses[: -plan.patience]) - min(losses[-plan.patience :])
+                stale = fallen < plan.tol or fallen == 0.0
+        ends = stale or done == plan.epochs
+        if done >= due or ends:
+            due = 2 * done
+            if plan.average:
+                looks = [looks[-1], look(learner)]
+            gap = _gap(learner, x, sample)
+            said += f" Frank-Wolfe gap {gap:.4g}"
+        if plan.verbose:
+            print(said)
+        if ends:
+            break
+    return Fit(x, gap, done, looks, losses)
+
+
+def hold_out(sample: Sample, part: float, rng: np.random.Generator) -> tuple[Sample, Sample]:
+    """Split a sample: a part of the rows of every class, and the others."""
+    rows = _dealt(sample, rng)
+    taken = np.diff(np.floor(part * np.arange(rows.size + 1))) > 0
+    if taken.all() or not taken.any():
+        raise ValueError(
+            f"validation_fraction must leave rows on both sides, but {part:g} of {rows.size} rows "
+            f"is {int(taken.sum())}"
+        )
+    return (sample._replace(rows=np.sort(rows[taken])), sample._replace(rows=np.sort(rows[~taken])))
+
+
+def _dealt(sample: Sample, rng: np.random.Generator) -> IndexArray:
+    """Return rows class by class, those of each class in a random order."""
+    rows = sample.rows[rng.permutation(sample.rows.size)]
+    if sample.data.n_classes > 1:
+        rows = rows[np.argsort(sample.data.y[rows], kind="stable")]
+    return rows
 
 
 def _gap(learner: OnlineLearner, x: FloatArray, sample: Sample) -> float:
@@ -210,6 +269,22 @@ def _gap(learner: OnlineLearner, x: FloatArray, sample: Sample) -> float:
 
 def _cut(rows: IndexArray) -> list[IndexArray]:
     return [rows[first : first + _AT_ONCE] for first in range(0, rows.size, _AT_ONCE)]
+
+
+def _loss(problem: Any, x: FloatArray, held: Sample) -> float:
+    """Return the weighted mean of the losses at x over a sample."""
+    cut = [held.rows] if isinstance(held.data, Dataset) else _cut(held.rows)
+    loss = sum(problem.loss(x, batch) for batch in batches(held.data, cut))
+    return float(loss / held.weight)
+
+
+def _right(problem: Any, x: FloatArray, held: Sample) -> npt.NDArray[np.float64]:
+    """Return what the rows of a sample count of which the class is predicted right."""
+    if not isinstance(problem, Classification):
+        return np.zeros(0)
+    same = [problem.predict(x, b.X) == b.y for b in batches(held.data, _cut(held.rows))]
+    right: npt.NDArray[np.float64] = held.weights * np.concatenate(same)
+    return right
 
 
 def look(learner: OnlineLearner) -> Look:
@@ -252,45 +327,44 @@ def latest_products(learner: OnlineLearner, since: Look | None, A: Any) -> Float
 
 def choose_radius(
     learner: Callable[[float], OnlineLearner],
-    data: Dataset | Chunks,
+    sample: Sample,
     plan: Plan,
     rng: np.random.Generator,
 ) -> tuple[float, list[tuple[float, float]]]:
-    """Choose the last radius of `RADII` that still does better on held-out rows.
+    """Choose the last of some radii that still does better on held-out rows.
 
     Also return the radii that were tried, each with its held-out loss: none for fewer than `FEW`
-    rows, which get `RADIUS_OF_FEW`. A trial takes a tenth of the plan's epochs.
+    rows, which get `RADIUS_OF_FEW`. A trial takes a tenth of the plan's epochs, and of many
+    features a hundredth.
     """
-    n = len(data)
+    n, verbose = sample.rows.size, plan.verbose
     if n < FEW:
         return RADIUS_OF_FEW, []
-    plan = plan._replace(epochs=max(1, plan.epochs // 10))
+    epochs = max(1, plan.epochs // (100 if plan.many else 10))
+    plan = plan._replace(epochs=epochs, held=0.0, verbose=False)
     # the rows of every class in a random order, dealt out in turn
-    order = rng.permutation(n)
-    order = order[np.argsort(data.y[order], kind="stable")]
     folds, parts = (FOLDS, FOLDS) if n <= SMALL else (1, 10)
+    rows = _dealt(sample, rng)
     fold = np.empty(n, np.intp)
-    fold[order] = np.arange(n) % parts
+    fold[np.searchsorted(sample.rows, rows)] = np.arange(n) % parts
     tried: list[tuple[float, float]] = []
     before = np.zeros(0)
-    for radius in RADII:
-        losses, right = [], []
+    for radius in RADII_OF_MANY if plan.many else RADII:
+        losses, right, nothing = [], [], []
         for k in range(folds):
             trained = learner(radius)
-            x = fit(trained, Sample(data, np.flatnonzero(fold != k)), plan, rng).x
-            held = Sample(data, np.flatnonzero(fold == k))
-            cut = [held.rows] if isinstance(data, Dataset) else _cut(held.rows)
-            loss, same = 0.0, []
-            for batch in batches(data, cut):
-                loss += trained.problem.loss(x, batch)
-                same.append(trained.problem.predict(x, batch.X) == batch.y)
-            losses.append(loss / held.weight)
-            right.append(held.weights * np.concatenate(same))
+            x = fit(trained, sample._replace(rows=sample.rows[fold != k]), plan, rng).x
+            held = sample._replace(rows=sample.rows[fold == k])
+            losses.append(_loss(trained.problem, x, held))
+            nothing.append(_loss(trained.problem, np.zeros_like(x), held))
+            right.append(_right(trained.problem, x, held))
         tried.append((radius, float(np.mean(losses))))
+        if verbose:
+            print(f"radius {radius:g}: held-out loss {tried[-1][1]:.4g}")
         now = np.concatenate(right)
         if len(tried) > 1:
             (smaller, loss), (_, new) = tried[-2:]
-            least = LEAST_GAIN * max(0.0, min(loss, np.log(trained.problem.n_classes) - loss))
+            least = LEAST_GAIN * max(0.0, min(loss, float(np.mean(nothing)) - loss))
             lost = before - now
             if loss - new < least or lost.sum() > LARGEST_LOSS * np.linalg.norm(lost):
                 return smaller, tried

@@ -1,11 +1,20 @@
-"""Functions of the user's that Numba compiled."""
+"""Functions that Numba compiled, or is to compile, outside of kernels."""
 
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
-__all__ = ["is_compiled", "short_error"]
+__all__ = ["compiled", "is_compiled", "short_error"]
+
+
+@cache
+def compiled(function: Any) -> Any:
+    """Return a function of this package as compiled rounds call it, the same one every time."""
+    import numba
+
+    return numba.njit(function)
 
 
 def is_compiled(function: Any) -> bool:

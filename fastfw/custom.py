@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import as_array, batch_parts, locked, real_array, shown
-from fastfw._numba import is_compiled, short_error
+from fastfw._numba import compiled, is_compiled, short_error
 from fastfw.problems import Rows, all_rows
 from fastfw.sets._convex import shape_of
 from fastfw.streams import Batch
@@ -24,10 +24,30 @@ class FunctionProblem:
     def __init__(
         self, loss_and_gradient: Callable[..., Any], shape: tuple[int, ...], reduction: str
     ) -> None:
-        self._function = loss_and_gradient
+        self._function = self._called = loss_and_gradient
         self._shape = shape
         self._reduction = reduction
         self._pairs, self._either = _takes_pairs(loss_and_gradient)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Keep of a compiled function of this package what names it."""
+        own = self._called is not self._function
+        return {**vars(self), **({"_function": self._function.py_func} if own else {})}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({"_called": state["_function"], **state})
+        if self._called is not self._function:
+            self._function = compiled(self._function)
+
+    @classmethod
+    def _of_both(
+        cls, rounds: Callable[..., Any], called: Callable[..., Any], shape: tuple[int, ...]
+    ) -> FunctionProblem:
+        """Return sums by a function for compiled rounds, and its equal for calls from Python."""
+        function = compiled(rounds)
+        problem = cls(function if is_compiled(function) else called, shape, "sum")
+        problem._called = called
+        return problem
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -108,7 +128,7 @@ class FunctionProblem:
         """
         parts = batch_parts(batch) if self._pairs else (batch,)
         try:
-            found = self._function(*map(locked, (np.asarray(x), *parts)))
+            found = self._called(*map(locked, (np.asarray(x), *parts)))
         except Exception as error:
             hint = self._hint if self._either and _is_pair(batch) else ""
             self.raise_short(error, hint)

@@ -142,6 +142,10 @@ class Dataset:
         data._weights = None if weights is None else sealed(weights)
         return data
 
+    def _reweighted(self, weights: npt.NDArray[np.float64] | None) -> Dataset:
+        """Return the same rows with other weights."""
+        return Dataset._weighted(self.X, self.y, weights)
+
     @property
     def X(self) -> FloatArray:
         """The features; decoded on first use where they are bytes."""
@@ -315,7 +319,7 @@ class Batch:
     def y(self) -> IndexArray:
         """The batch's labels, shape (B,), read-only; gathered on first use."""
         if self._y is None:
-            self._y = sealed(self.data.y.take(self.rows))
+            self._y = sealed(self.data.y.take(self.rows, axis=0))
         return self._y
 
     def __len__(self) -> int:

@@ -864,6 +864,7 @@ def test_a_rejected_batch_changes_nothing(iris):
 REFUSED = {
     "method": ["sgd", "ORGFW", None, ["orgfw"], 3],
     "radius": [0.0, -1, "big", None, np.nan, np.inf, True, [1.0], 1e-310, np.array(["auto"])],
+    "vertex_size": [0, -3, 2.0, "all", None, True],
     "batch_size": [0, -3, 2.0, "all", None, True],
     "step": [1.5, -0.1, "fast", np.nan, [0.5], True],
     "momentum": [1.5, "heavy", np.inf],
@@ -873,6 +874,12 @@ REFUSED = {
     "scaling": ["std", "None", True, 1.0, np.ones(4)],
     "max_iter": [0, -1, 10.0, "many", None, np.inf],
     "tol": [-1.0, "small", None, np.nan],
+    "early_stopping": ["yes", None, 1],
+    "validation_fraction": [0.0, 1.0, -0.1, 2, "all", None],
+    "n_iter_no_change": [0, 2.0, None, "few"],
+    "warm_start": ["yes", None, 1],
+    "verbose": [-1, "loud", None, 1.5],
+    "n_jobs": [0, 1.5, "all", True],
     "class_weight": ["equal", 2.0, [1, 2], {0: -1.0}, {0: "a"}, {0: np.nan}, {0: None}],
     "dtype": ["f2", np.float16, int, complex, "number", 3.5],
     "random_state": ["seed", -1, 1.5, np.random.default_rng(0), [-1]],
@@ -1028,19 +1035,6 @@ except ImportError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert 'pip install "fastfw[sklearn]"' in done.stdout
-
-
-@pytest.mark.parametrize("way", ["fit", "partial_fit"])
-def test_skops_takes_fitted_classifiers(way):
-    """Also where `pickle` is not trusted; they go on learning."""
-    skops = pytest.importorskip("skops.io", reason="skops is not installed")
-    X, y = np.random.default_rng(0).normal(size=(60, 5)), np.arange(60) % 3
-    model = ProjectionFreeClassifier(radius=2.0)
-    model.fit(X, y) if way == "fit" else model.partial_fit(X, y, classes=range(3))
-    data = skops.dumps(model)
-    twin = skops.loads(data, trusted=skops.get_untrusted_types(data=data))
-    assert np.array_equal(twin.predict_proba(X), model.predict_proba(X))
-    assert np.array_equal(twin.partial_fit(X, y).coef_, model.partial_fit(X, y).coef_)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
