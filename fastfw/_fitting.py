@@ -25,7 +25,7 @@ from fastfw.streams import Batch, Dataset, IndexedStream
 RADII = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 #: Sparse features of more columns than this are many, such as words: radii are then larger, and
 #: what changes with them.
-MANY, RADII_OF_MANY = 1000, (100.0, 300.0, 1000.0, 3000.0, 10000.0)
+MANY, RADII_OF_MANY = 1000, (300.0, 1000.0, 3000.0)
 #: A larger radius has to lower the held-out loss by this part of what it is, or of what it has
 #: fallen so far from that of a model without weights if that is less: with many classes the
 #: first radii lower it little. Else the sparser model is as good.
@@ -33,6 +33,8 @@ LEAST_GAIN = 0.05
 #: Nor may it misclassify so many standard errors more of the held-out rows: with few rows of many
 #: classes the loss may fall while the model is overfitted.
 LARGEST_LOSS = 2.0
+#: Of many features, whose weights become many more, it must misclassify so many fewer.
+LEAST_WIN = 1.0
 #: The radius where there is too little data to hold any of it out, and how little that is.
 FEW, RADIUS_OF_FEW = 100, 10.0
 #: An epoch has so many rounds at least.
@@ -335,12 +337,12 @@ def choose_radius(
 
     Also return the radii that were tried, each with its held-out loss: none for fewer than `FEW`
     rows, which get `RADIUS_OF_FEW`. A trial takes a tenth of the plan's epochs, and of many
-    features a hundredth.
+    features two or fewer.
     """
     n, verbose = sample.rows.size, plan.verbose
     if n < FEW:
         return RADIUS_OF_FEW, []
-    epochs = max(1, plan.epochs // (100 if plan.many else 10))
+    epochs = max(1, min(plan.epochs // 10, 2 if plan.many else plan.epochs))
     plan = plan._replace(epochs=epochs, held=0.0, verbose=False)
     # the rows of every class in a random order, dealt out in turn
     folds, parts = (FOLDS, FOLDS) if n <= SMALL else (1, 10)
@@ -366,7 +368,8 @@ def choose_radius(
             (smaller, loss), (_, new) = tried[-2:]
             least = LEAST_GAIN * max(0.0, min(loss, float(np.mean(nothing)) - loss))
             lost = before - now
-            if loss - new < least or lost.sum() > LARGEST_LOSS * np.linalg.norm(lost):
+            most = -LEAST_WIN if plan.many and lost.size else LARGEST_LOSS
+            if loss - new < least or lost.sum() > most * np.linalg.norm(lost):
                 return smaller, tried
         before = now
     return tried[-1][0], tried

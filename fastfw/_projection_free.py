@@ -35,9 +35,9 @@ DTYPES = [np.float64, np.float32]
 #: The radius of `partial_fit` where none is given, and that of many features.
 _RADIUS, _RADIUS_OF_MANY = 30.0, 1000.0
 #: Rows of a round, likewise.
-_ROWS, _ROWS_OF_MANY = 256, 32
+_ROWS, _ROWS_OF_MANY = 256, 64
 #: Vertices for many features have an entry of this size, or of less where one is larger.
-_ENTRY = 10.0
+_ENTRY = 6.0
 
 
 class Labelled(NamedTuple):
@@ -73,6 +73,7 @@ def of_chunks(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 class ProjectionFree(BaseEstimator):  # type: ignore[misc]
     """Base of the estimators: what they predict, and by which loss, is theirs."""
 
+    radius_: float
     #: Whether there is one row of weights, which users see as a vector.
     _one_row = False
 
@@ -125,7 +126,7 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
                 "warning"
             )
         radii = [radius for radius, _ in self.radius_path_]
-        if not radii:
+        if not radii or self._online.plan.many:  # a coarse path, whose ends are no surprise
             return
         if self.radius_ == radii[-1]:
             yield (
@@ -153,13 +154,13 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
             X, y, sample_weight, None if online is None else online.known, whole=True
         )
         X, weights, unit = labelled.X, labelled.weights, 1.0
-        begun = None if online is None else online.learner
+        begun: Any = None if online is None else online.learner
         if weights is not None:
             unit = float(weights.mean())
             weights = None if (weights == weights[0]).all() else weights / unit
         scale, by, grow = self._scale(X, None if online is None else online.scale, many)
         clip = online is not None and grow is not None
-        X = self._form(_estimator.scale_columns(X, by, self._beta, clip=clip), begun)
+        X = self._form(_estimator.scale_columns(X, by, self._beta(many), clip=clip), begun)
         data = self._dataset(X, labelled._replace(weights=weights))
         rng = _estimator.generator(self.random_state)
         n_rows = self._n_rows(labelled.known)
@@ -183,9 +184,9 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
         if plan.held:
             self.validation_loss_ = np.array(found.losses)
         else:
-            vars(self).pop("validation_loss_", None)
+            self.__dict__.pop("validation_loss_", None)
         self._online = Online(trained, scale, found.looks, unit, labelled.known, parameters, plan)
-        self._weights = Weights(self._online, self._beta, None, found.x)
+        self._weights = Weights(self._online, self._beta(many), None, found.x)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, *given: Any) -> None:
         """Play a call of `partial_fit`."""
@@ -215,7 +216,9 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
             total = min(float(weights.sum()), max(4.0 * n, float(plan.batch_size)))
             weights *= total / weights.sum()
             weights = None if (weights == 1.0).all() else weights
-        X = self._form(_estimator.scale_columns(X, by, self._beta, clip=grow is not None), learner)
+        X = self._form(
+            _estimator.scale_columns(X, by, self._beta(many), clip=grow is not None), learner
+        )
         if learner is None:
             learner = self._learner(self._n_rows(known), X, many, radius)
         data = self._dataset(X, Labelled(X, y, weights, known))
@@ -240,7 +243,7 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
             self.radius_path_ = []
             self.vertex_size_ = getattr(learner.set, "k", 1)
         self._online = Online(learner, scale, looks, unit, known, parameters, plan)
-        self._weights = Weights(self._online, self._beta, since)
+        self._weights = Weights(self._online, self._beta(many), since)
 
     def _may_fail_between(self, radius: float, X: Any) -> bool:
         """Whether a round of a call may fail once others have been played.
@@ -324,9 +327,9 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
 
     def _refuse_changes(self, online: Online | None, parameters: dict[str, Any]) -> None:
         """Refuse other parameters than the learner was made of."""
-        for name in _estimator.MADE_OF if online is not None else ():
-            if name not in parameters:
-                continue
+        if online is None:
+            return
+        for name in [name for name in _estimator.MADE_OF if name in parameters]:
             value, now = online.parameters[name], parameters[name]
             if now is not value and now != value:
                 raise ValueError(
@@ -339,19 +342,23 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
         X, y = validate(self, X, y, reset=reset, dtype=dtype, **options)
         return X, y
 
-    @property
-    def _beta(self) -> float | None:
-        """What the intercept's column holds; None without one."""
-        return float(self.intercept_scaling) if self.fit_intercept else None
+    def _scaling(self, many: bool) -> str | None:
+        named: str | None = self.scaling
+        return named if named != "auto" else "norm" if many else "max-abs"
 
-    def _scale(self, X: Any, scale: FloatArray | None, many: bool) -> tuple[Any, Any, Any]:
+    def _beta(self, many: bool) -> float | None:
+        """What the intercept's column holds; None without one."""
+        if not self.fit_intercept:
+            return None
+        # of rows of norm one, entries are small
+        return float(self.intercept_scaling) * (0.1 if self._scaling(many) == "norm" else 1.0)
+
+    def _scale(self, X: Any, scale: Any, many: bool) -> tuple[Any, Any, Any]:
         """Return the columns' scale so far, what X is divided by, and a call that lets it grow.
 
         That is None where scales stay what they are from the first call on.
         """
-        scaling = self.scaling
-        if scaling == "auto":
-            scaling = "norm" if many else "max-abs"
+        scaling = self._scaling(many)
         if scaling is None:
             return None, None, None
         first = scale is None

@@ -85,9 +85,9 @@ class Targets(Dataset):
         self.y: Any = sealed(np.ascontiguousarray(y))
         self._weights = None if (y[:, 1] == 1.0).all() else self.y[:, 1]
 
-    def _reweighted(self, weights: npt.NDArray[np.float64]) -> Targets:
+    def _reweighted(self, weights: npt.NDArray[np.float64] | None) -> Targets:
         y = self.y.copy()
-        y[:, 1] = weights
+        y[:, 1] = 1.0 if weights is None else weights
         return Targets(self.X, y)
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:

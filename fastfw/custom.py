@@ -32,7 +32,8 @@ class FunctionProblem:
     def __getstate__(self) -> dict[str, Any]:
         """Keep of a compiled function of this package what names it."""
         own = self._called is not self._function
-        return {**vars(self), **({"_function": self._function.py_func} if own else {})}
+        function: Any = self._function
+        return {**vars(self), "_function": function.py_func if own else function}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update({"_called": state["_function"], **state})
