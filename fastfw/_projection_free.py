@@ -347,7 +347,7 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
         return named if named != "auto" else "norm" if many else "max-abs"
 
     def _beta(self, many: bool) -> float | None:
-        """What the intercept's column holds; None without one."""
+        """Return what the intercept's column holds; or None without one."""
         if not self.fit_intercept:
             return None
         # of rows of norm one, entries are small
