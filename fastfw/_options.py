@@ -226,6 +226,9 @@ _OPTIONS: dict[str, dict[str, Any]] = dict(
               "played, or that of the last one", "regret"),
         _option("--jobs", "N", jobs, "trials at the same time, by joblib; -1 for all cores "
                 "(default: one, without joblib)"),
+        ("--scheduler", {"metavar": "ADDRESS", "help": "do trials on the workers of this Dask "
+                         "scheduler, such as tcp://10.0.0.1:8786, --jobs of them at a time "
+                         "(default: as many as there are threads)"}),
         _option("--out", "DIR", folder_name, "folder for the files, made if missing; files of "
                 "these names are replaced"),
     ]

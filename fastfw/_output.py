@@ -73,6 +73,29 @@ def progress_bar() -> Iterator[Callable[[int, int, str], None] | None]:
 
 
 @contextlib.contextmanager
+def on_cluster(address: str | None) -> Iterator[None]:
+    """Let joblib hand what is done in the block to the workers of a Dask scheduler, if any."""
+    if address is None:
+        yield
+        return
+    try:
+        from distributed import Client
+        from joblib import parallel_config
+    except ImportError as error:
+        raise UsageError(
+            f"argument --scheduler: {error}; it needs pip install 'fastfw[dask]' joblib"
+        ) from error
+    try:
+        client = Client(address, timeout=10)
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"argument --scheduler: no Dask scheduler answers at {address!r}: {error}"
+        ) from error
+    with client, parallel_config("dask"):
+        yield
+
+
+@contextlib.contextmanager
 def resumable(trials: Path) -> Iterator[None]:
     """Where the work is interrupted or terminated, say what is kept of it and how to go on."""
     try:

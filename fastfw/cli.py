@@ -33,6 +33,7 @@ from fastfw._options import (
 )
 from fastfw._output import (
     deliver,
+    on_cluster,
     prepare_folder,
     progress_bar,
     remove_empty,
@@ -90,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
         ("--data", "--root", "--problem", "--hidden", "--init", "--setting", "--methods",
          "--rounds", "--batch-size", "--radius", "--trials", "--seed", "--dtype", "--preset",
          "--step", "--momentum", "--inner-steps", "--sub-batch-size", "--bounds", "--jobs",
-         "--out"),
+         "--scheduler", "--out"),
         problem={
             "metavar": "softmax|network",
             "type": one_of(("softmax", "network")),
@@ -115,7 +116,8 @@ def _parser() -> argparse.ArgumentParser:
     add_options(
         network,
         ("--data", "--root", "--hidden", "--init", "--methods", "--rounds", "--batch-size",
-         "--radius", "--trials", "--seed", "--dtype", "--step", "--momentum", "--jobs", "--out"),
+         "--radius", "--trials", "--seed", "--dtype", "--step", "--momentum", "--jobs",
+         "--scheduler", "--out"),
         methods={
             "type": method_names(NETWORK_METHODS), "help": f"which methods (default: {names})"
         },
@@ -141,7 +143,7 @@ def _parser() -> argparse.ArgumentParser:
     add_options(
         reproduce,
         ("figure", "--data", "--titles", "--root", "--quick", "--trials", "--seed", "--rounds",
-         "--batch-size", "--radius", "--jobs", "--out"),
+         "--batch-size", "--radius", "--jobs", "--scheduler", "--out"),
         figure={"metavar": "|".join(FIGURES), "type": one_of(FIGURES), "help": "which figure"},
         data={
             **several,
@@ -173,7 +175,7 @@ def _parser() -> argparse.ArgumentParser:
         tune,
         ("--method", "--data", "--root", "--setting", "--step", "--momentum", "--scale", "--eta",
          "--rounds", "--batch-size", "--radius", "--trials", "--seed", "--criterion", "--jobs",
-         "--out"),
+         "--scheduler", "--out"),
         step={
             **pairs,
             "help": "steps min(C/(t+1)^E, 1) to try (default: C of 0.1, 0.5, 1, 2, E of 1/2, 2/3, "
@@ -242,7 +244,7 @@ def _run(
     given = {name: getattr(options, name) for name in f"{names} root trials seed".split()}
     given = {name: value for name, value in given.items() if value is not None}
     try:
-        with resumable(out / "trials"), progress_bar() as progress:
+        with on_cluster(options.scheduler), resumable(out / "trials"), progress_bar() as progress:
             if progress is not None:
                 progress(0, 1, "data")
             home, name = function.split(".")
@@ -250,7 +252,8 @@ def _run(
                 from fastfw.experiments.trials import prepared
 
                 experiment = getattr(import_module(f"fastfw.experiments.{home}"), name)
-                plan = prepared(experiment)(**given, **more, n_jobs=options.jobs, progress=progress)
+                jobs = -1 if options.scheduler and options.jobs is None else options.jobs
+                plan = prepared(experiment)(**given, **more, n_jobs=jobs, progress=progress)
             begin()
             try:
                 result = plan.carry_out()

@@ -198,6 +198,19 @@ def test_processes_give_the_same(blobs, tmp_path, whole, backend):
     assert numbers(tmp_path) == whole["tune"]
 
 
+def test_a_cluster_gives_the_same(blobs, tmp_path, whole, capsys):
+    pytest.importorskip("joblib")
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
+    ) as cluster:
+        assert run("tune", blobs, tmp_path, "--scheduler", cluster.scheduler_address) == 0
+    assert numbers(tmp_path) == whole["tune"]
+    capsys.readouterr()
+    assert run("tune", blobs, tmp_path, "--scheduler", "nonsense://1:2") == 2
+    assert "argument --scheduler: no Dask scheduler answers at" in capsys.readouterr().err
+
+
 def test_backends_that_hand_over_no_results_one_by_one(blobs, tmp_path, whole, monkeypatch):
     joblib = pytest.importorskip("joblib")
 
