@@ -10,6 +10,7 @@ import fastfw as fw
 import reference as ref
 from fastfw import theory
 from fastfw._options import method_names
+from fastfw._plots import STYLES
 from fastfw.experiments import grid_search
 from fastfw.experiments.methods import METHODS, NETWORK_METHODS
 from fastfw.learners import TABLE, regularized_ofw, strongly_convex_ofw
@@ -399,8 +400,19 @@ def test_what_is_refused():
         grid_search(method="ospf")
 
 
+def test_a_file_whose_next_decision_lies_outside_is_refused(tmp_path):
+    problem, ball, stream, _ = case(SHAPES[1])
+    learner = fw.OSPF(problem, ball)
+    learner.run(stream)
+    learner._engine.state["mean"] = np.full(ball.shape, 1e200)
+    learner.save(tmp_path / "file")
+    with pytest.raises(ValueError, match="the mean of its vertices lies outside the set"):
+        fw.OSPF.load(tmp_path / "file")
+
+
 def test_all_methods_by_one_word():
     """Offline ones only for networks, though `compare` takes them to say where they belong."""
     online = tuple(method.name for method in METHODS)
     assert method_names(TABLE)("all") == method_names(METHODS)("ALL") == online
     assert method_names(NETWORK_METHODS)("all")[-2:] == ("svrf", "spiderfw")
+    assert len(set(STYLES)) == len({style[0] for style in STYLES}) >= len(METHODS)

@@ -57,8 +57,8 @@ class Engine(Protocol):
 class StepsEngine:
     """Rounds composed of oracle calls; the state is made anew in each of them.
 
-    The point is kept in float64, whatever the decisions' dtype: methods find it rounded as "x" and
-    whole as "exact", and give the next one as "x".
+    The point is kept in float64, whatever the decisions' dtype: methods find it rounded as "x",
+    whole as "exact" and added to those before as "total", and give the next one as "x".
     """
 
     def __init__(self, state: dict[str, Any], dtype: np.dtype[Any]) -> None:
@@ -76,7 +76,9 @@ class StepsEngine:
     ) -> tuple[float, StepsEngine]:
         """Play a round of a method: the loss, and the engine after it; this one does not change."""
         # the method may put "warm" into it
-        given = {**self.state, "x": self.decision(), "exact": self.state["x"]}
+        exact = self.state["x"]
+        own = {"x": self.decision(), "exact": exact, "total": self._total + exact}
+        given = {**self.state, **own}
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is found and refused
             loss, changes = play(t, batch, given)
         loss = float(loss)
@@ -85,7 +87,8 @@ class StepsEngine:
         x = np.array(changes["x"], np.float64)
         x.flags.writeable = False
         other = copy.copy(self)
-        other._total = self._total + given.pop("exact")
+        other._total = given.pop("total")
+        del given["exact"]
         other.state = {**given, **changes, "x": x}
         return loss, other
 

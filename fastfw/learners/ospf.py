@@ -13,6 +13,7 @@ from fastfw.base_learners import FTPL, Turn, seed_bits
 from fastfw.learners._constant import ScaledLearner
 from fastfw.learners._learner import count
 from fastfw.learners._oracles import evaluate, toward
+from fastfw.sets import ConvexSet
 from fastfw.sets._answers import diameter_of
 
 __all__ = ["OSPF"]
@@ -132,6 +133,13 @@ class OSPF(ScaledLearner):
 
     def _first_state(self, start: FloatArray) -> dict[str, Any]:
         return {**super()._first_state(start), "mean": np.zeros(start.shape)}
+
+    def _read(self, engine: Any, stored: dict[str, Any]) -> dict[str, Any]:
+        state = super()._read(engine, stored)
+        slack = float(np.finfo(self.dtype).eps) ** 0.5  # far more than rounding
+        if isinstance(self.set, ConvexSet) and not self.set.contains(state["mean"], slack):
+            raise ValueError("the mean of its vertices lies outside the set")
+        return state
 
     def _options(self) -> dict[str, Any]:
         return {**super()._options(), "block_size": self._block}

@@ -88,18 +88,14 @@ class StronglyConvexOFW(OnlineLearner):
         x = state["exact"]
         loss, gradient = evaluate(self.problem, state["x"], batch)
         total = state["total_gradient"] + gradient
-        points = state["total_point"] + x  # of t decisions
-        g = total + self._beta * (t * x - points)
+        g = total + self._beta * (t * x - state["total"])  # of t decisions
         v = vertex(self.set, g.astype(gradient.dtype), t, state)
         sigma = line_search(x, v, g, self._beta * t)
-        return loss, {"x": toward(x, v, sigma), "total_gradient": total, "total_point": points}
+        return loss, {"x": toward(x, v, sigma), "total_gradient": total}
 
     def _begin(self, dtype: np.dtype[Any]) -> FloatArray:
         in_range(self._beta, "strong_convexity", dtype, "rescale the loss")
         return super()._begin(dtype)
-
-    def _first_state(self, start: FloatArray) -> dict[str, Any]:
-        return {**super()._first_state(start), "total_point": np.zeros(start.shape)}
 
     def _options(self) -> dict[str, Any]:
         return {**super()._options(), "strong_convexity": self._beta}
