@@ -383,6 +383,8 @@ def test_what_is_refused():
     problem, ball, *_ = case(SHAPES[1])
     with pytest.raises(TypeError, match="or \"line-search\", not 'line'"):
         fw.RegularizedOFW(problem, ball, step="line")
+    with pytest.raises(ValueError, match="engine must be 'fused' or 'steps'"):
+        fw.RegularizedOFW(problem, ball, step="line-search", engine="dask")
     own = Box(ball.shape)
     own.strong_convexity = None
     with pytest.raises(TypeError, match=r"set\.strong_convexity"):

@@ -53,6 +53,11 @@ class ScaledLearner(OnlineLearner):
     def _options(self) -> dict[str, Any]:
         return {**super()._options(), "rounds": self._rounds, "scale": self._scale}
 
+    @classmethod
+    def _from_options(cls, options: dict[str, Any]) -> dict[str, Any]:
+        """Take files of before the constant had its name."""
+        return {{"eta": "scale"}.get(name, name): value for name, value in options.items()}
+
 
 def constant_of_batch(problem: Any, set: Any, batch: Any, gradient: npt.NDArray[Any]) -> float:
     """D/(2 G), with G from the batch for softmax regression, else the gradient's norm."""

@@ -53,7 +53,7 @@ class Learner(ABC):
     #: Combinations that have compiled rounds, if any.
     _compiled: Rounds | None = None
     #: Whether rounds can be played on a cluster, and whether they are; what was measured.
-    _shareable: ClassVar[bool] = False
+    _shareable: bool = False
     _shares = False
     _why = ""
     #: Attributes that are not in a record.

@@ -12,7 +12,9 @@ from fastfw.learners._oracles import toward, vertex
 from fastfw.learners.compiled import LINEAR, LinearEngine, Plan, Rounds, in_rounds
 from fastfw.problems import Rows
 
-__all__ = ["LinearLearner"]
+__all__ = ["LinearLearner", "State"]
+
+State = dict[str, Any]
 
 
 class LinearLearner(OnlineLearner):
@@ -31,9 +33,7 @@ class LinearLearner(OnlineLearner):
     def _recursion(self, t: int) -> tuple[float, float, float, float, float]:
         """Alpha, beta, gamma, lambda and eta of round t, see `LinearEngine`."""
 
-    def _shared_round(
-        self, t: int, batch: Any, state: dict[str, Any]
-    ) -> tuple[float, dict[str, Any]]:
+    def _shared_round(self, t: int, batch: Any, state: State) -> tuple[float, State]:
         """Play the recursion of `LinearEngine` once, with losses and gradients from a cluster."""
         (alpha, beta, gamma, pull, eta), kept = self._coefficients(t, batch, state)
         loss, gradient = batch.sums(t, state, alpha, beta)
@@ -47,9 +47,7 @@ class LinearLearner(OnlineLearner):
             after["x_previous"] = x
         return loss, after
 
-    def _coefficients(
-        self, t: int, batch: Any, state: dict[str, Any]
-    ) -> tuple[tuple[float, ...], dict[str, Any]]:
+    def _coefficients(self, t: int, batch: Any, state: State) -> tuple[tuple[float, ...], State]:
         """Return the recursion's coefficients, and what of the state a round decides."""
         return self._recursion(t), {}
 

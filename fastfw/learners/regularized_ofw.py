@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, in_range, non_negative_float, renamed
 from fastfw.learners._constant import ScaledLearner, constant_of_rows
-from fastfw.learners._linear import LinearLearner
+from fastfw.learners._linear import LinearLearner, State
 from fastfw.learners._oracles import evaluate, line_search, toward, vertex
 from fastfw.learners.compiled import LINEAR, Plan, in_rounds
 from fastfw.problems import Rows
@@ -73,6 +73,7 @@ class RegularizedOFW(ScaledLearner, LinearLearner):
 
     _points = ("total_gradient",)
     _plan = Plan(recalls=False, pulls=True)
+    eta = ScaledLearner.scale  # an earlier name
 
     def __init__(
         self,
@@ -96,15 +97,14 @@ class RegularizedOFW(ScaledLearner, LinearLearner):
             raise TypeError(f'step must be a number, a callable or "line-search", not {step!r}')
         non_negative_float(getattr(set, "strong_convexity", 0.0), "set.strong_convexity")
         self._compiled = None if self._searches else LINEAR
+        self._shareable = not self._searches
         schedules = {} if self._searches else {"step": RootSchedule(2.0) if step is None else step}
         super().__init__(
             problem, set, schedules=schedules,
             start=start, seed=seed, engine=engine, dtype=dtype, init=init, threads=threads,
         )  # fmt: skip
 
-    eta = ScaledLearner.scale  # an earlier name
-
-    def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
+    def _round(self, t: int, batch: Any, state: State) -> tuple[float, State]:
         x, exact = state["x"], state["exact"]
         loss, gradient = evaluate(self.problem, x, batch)
         c = self._constant(batch, gradient)
@@ -131,9 +131,7 @@ class RegularizedOFW(ScaledLearner, LinearLearner):
     def _recursion(self, t: int, c: float = 1.0) -> tuple[float, float, float, float, float]:
         return 1.0, 0.0, 1.0, self._strength(t, c), self._schedules.at("step", t)
 
-    def _coefficients(
-        self, t: int, batch: Any, state: dict[str, Any]
-    ) -> tuple[tuple[float, ...], dict[str, Any]]:
+    def _coefficients(self, t: int, batch: Any, state: State) -> tuple[tuple[float, ...], State]:
         c = self.scale
         if not c:
             rows = self.problem.rows(batch.held())
@@ -142,18 +140,11 @@ class RegularizedOFW(ScaledLearner, LinearLearner):
 
     def _play_rounds(self, engine: Any, rows: Rows, starts: IndexArray, losses: FloatArray) -> int:
         c = float(engine.constant) or self._scale
-        if not c:
-            first = Rows(rows.X, rows.y, rows.rows[: starts[1]])
-            c = constant_of_rows(self.problem, self.set, engine.decision(), first)
+        first = Rows(rows.X, rows.y, rows.rows[: starts[1]])
+        c = c or constant_of_rows(self.problem, self.set, engine.decision(), first)
         engine.constant[...] = c  # of an engine that nobody has seen, if it had none
         how = in_rounds(partial(self._recursion, c=c), self._t, starts.size - 1)
-        done: int = engine.rounds(how, rows, starts, losses)
-        return done
+        return int(engine.rounds(how, rows, starts, losses))
 
     def _options(self) -> dict[str, Any]:
         return {**super()._options(), **({"step": "line-search"} if self._searches else {})}
-
-    @classmethod
-    def _from_options(cls, options: dict[str, Any]) -> dict[str, Any]:
-        """Take files of before the constant had its name."""
-        return {{"eta": "scale"}.get(name, name): value for name, value in options.items()}
