@@ -17,6 +17,7 @@ from typing import Any
 
 from fastfw._info import cache_state, cores, kernels
 from fastfw._interrupts import defer_signals
+from fastfw.kernels._cache import KernelCache
 
 __all__ = ["one_at_a_time", "steps", "warm_up"]
 
@@ -136,54 +137,52 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
 # --- nothing twice ----------------------------------------------------------------------------
 
 
-class _Shared:
+class _Shared(KernelCache):
     """A kernel's cache, of which each variant is compiled by one process while others wait.
 
     A variant is locked from the moment it is looked for in vain until it is kept.
     """
 
-    def __init__(self, cache: Any, name: str, folder: Path) -> None:
-        self._cache, self._name, self._folder = cache, name, folder
+    def __init__(self, name: str, folder: Path) -> None:
+        super().__init__(name)
+        self._folder = folder
         self._held: dict[str, int] = {}
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._cache, name)
-
-    def _lock(self, sig: Any) -> int:
+    def _lock(self, key: Any) -> int:
         """Wait for a lock, which ends with the process at the latest."""
         import fcntl
 
-        name = hashlib.sha256(f"{self._name} {sig}".encode()).hexdigest()
+        name = hashlib.sha256(f"{self.name} {key}".encode()).hexdigest()
         handle = os.open(self._folder / name, os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(handle, fcntl.LOCK_EX)
         return handle
 
-    def load_overload(self, sig: Any, context: Any) -> Any:
+    def load(self, key: Any, context: Any, build: Callable[..., Any]) -> Any:
         """Return a variant, or None when it is for this process to compile."""
-        found = self._cache.load_overload(sig, context)
-        if found is None and str(sig) not in self._held:
-            handle = self._lock(sig)
-            found = self._cache.load_overload(sig, context)
+        found = super().load(key, context, build)
+        if found is None and str(key) not in self._held:
+            handle = self._lock(key)
+            found = super().load(key, context, build)
             if found is None:
-                self._held[str(sig)] = handle
+                self._held[str(key)] = handle
             else:
                 os.close(handle)
         return found
 
-    def save_overload(self, sig: Any, data: Any) -> None:
+    def save(self, key: Any, content: tuple[Any, ...] | None, context: Any) -> None:
         """Keep a variant that this process has compiled."""
         try:
-            self._cache.save_overload(sig, data)
+            super().save(key, content, context)
         finally:
-            own = self._held.pop(str(sig), None)
+            own = self._held.pop(str(key), None)
             if own is not None:
                 os.close(own)
 
 
 def one_at_a_time(dispatchers: dict[str, Any], folder: Path) -> None:
     """Share the compiling of kernels with other processes, by locks on files in one folder."""
-    for name, dispatcher in dispatchers.items():
-        dispatcher._cache = _Shared(dispatcher._cache, name, folder)
+    for dispatcher in dispatchers.values():
+        dispatcher._cache = _Shared(dispatcher._cache.name, folder)
 
 
 def _work(connection: Connection, folder: Path) -> None:

@@ -21,7 +21,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-__all__ = ["STAMP", "KernelCache", "place", "read", "source_digest", "write"]
+__all__ = ["STAMP", "KernelCache", "NoCache", "place", "read", "source_digest", "write"]
 
 #: How many stamped folders are kept, those that were used last: each takes some ten megabytes.
 KEPT = 4
@@ -190,14 +190,24 @@ def write(path: Path, data: bytes) -> None:
                 temporary.unlink()
 
 
-class KernelCache(NullCache):  # type: ignore[misc]
+class NoCache(NullCache):  # type: ignore[misc]
+    """What is compiled is not kept: see `KernelCache` for what is asked of a cache."""
+
+    def load(self, key: Any, context: Any, build: Callable[..., Any]) -> Any:
+        """Return ``build(context, *content)`` of what is kept; None if there is no such thing."""
+
+    def save(self, key: Any, content: tuple[Any, ...] | None, context: Any) -> None:
+        """Keep content, unless it is None."""
+
+
+class KernelCache(NoCache):
     """The compiled variants of one kernel, each in a file of its own: what Numba asks of a cache.
 
     `name` is that of the kernel and begins the files' names.
     """
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self.name = name
 
     @property
     def cache_path(self) -> str | None:
@@ -209,29 +219,38 @@ class KernelCache(NullCache):  # type: ignore[misc]
         """Files that hold a variant each, whole."""
         folder, _ = place()
         if folder is not None:
-            yield from (p for p in folder.glob(f"{self._name}-*{SUFFIX}") if read(p) is not None)
+            yield from (p for p in folder.glob(f"{self.name}-*{SUFFIX}") if read(p) is not None)
 
-    def _path(self, sig: Any, codegen: Any) -> Path | None:
-        """Where the variant for a signature and a processor is kept; None if nothing is."""
+    def _path(self, key: Any, context: Any) -> Path | None:
+        """Where the variant of a key is kept for this processor; None if nothing is."""
         folder, _ = place()
-        what = hashlib.sha256(f"{sig} {codegen.magic_tuple()}".encode()).hexdigest()
-        return None if folder is None else folder / f"{self._name}-{what[:16]}{SUFFIX}"
+        what = hashlib.sha256(f"{key} {context.codegen().magic_tuple()}".encode()).hexdigest()
+        return None if folder is None else folder / f"{self.name}-{what[:16]}{SUFFIX}"
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the compiled variant, or None when it is to be compiled."""
-        target_context.refresh()
-        path = self._path(sig, target_context.codegen())
+    def load(self, key: Any, context: Any, build: Callable[..., Any]) -> Any:
+        """Return a variant, or None when it is to be compiled."""
+        context.refresh()
+        path = self._path(key, context)
         data = None if path is None else read(path)
         if data is None:
             return None
         try:
-            kept, compiled = pickle.loads(data)
-            return CompileResult._rebuild(target_context, *compiled) if kept == sig else None
+            kept, content = pickle.loads(data)
+            return build(context, *content) if kept == key else None
         except Exception:  # a cache is no reason to fail
             return None
 
+    def save(self, key: Any, content: tuple[Any, ...] | None, context: Any) -> None:
+        """Keep a variant, where that is possible."""
+        path = self._path(key, context)
+        if path is not None and content is not None:
+            write(path, dumps((key, content)))
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """As `load`, of what Python calls."""
+        return self.load(sig, target_context, CompileResult._rebuild)
+
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a variant that was compiled, where that is possible."""
-        path = self._path(sig, data.codegen)
-        if path is not None and not data.library.has_dynamic_globals:
-            write(path, dumps((sig, data._reduce())))
+        """As `save`."""
+        content = None if data.library.has_dynamic_globals else data._reduce()
+        self.save(sig, content, data.target_context)

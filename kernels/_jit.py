@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 import numba
 
-from ._cache import KernelCache
+from ._cache import KernelCache, NoCache
+from ._compile import Kernel
 
 __all__ = ["REASSOCIATE", "dispatchers", "kernel"]
 
@@ -22,7 +23,7 @@ dispatchers: dict[str, Any] = {}
 
 
 def kernel(
-    *, fastmath: frozenset[str] = frozenset(), inline: str = "never", cache: bool = True
+    *, fastmath: frozenset[str] = frozenset(), apart: bool = False, cache: bool = True
 ) -> Callable[[F], F]:
     """Compile a function to a kernel: no GIL, cached on disk, NumPy's error model.
 
@@ -30,26 +31,28 @@ def kernel(
     ----------
     fastmath : frozenset of str
         LLVM fast-math flags, empty or `REASSOCIATE`.
-    inline : {"never", "always"}
-        Numba-level inlining; LLVM inlines small kernels by itself.
+    apart : bool
+        Whether it is optimised by itself before it joins kernels that call it, as with `fastmath`:
+        so its vectors are the same wherever it is called.
     cache : bool
         Whether it is kept on disk; not where it calls functions from outside the package, of which
         the stamp knows nothing.
     """
 
     def decorate(function: F) -> F:
-        flags: Any = set(fastmath) if fastmath else False
-        compiled = numba.njit(
+        if numba.config.DISABLE_JIT:
+            return function
+        name = f"{function.__module__}.{function.__name__}"
+        compiled = Kernel(
+            function,
+            KernelCache(name.removeprefix("fastfw.kernels.")) if cache else NoCache(),
+            apart or bool(fastmath),
             nogil=True,
             error_model="numpy",
-            fastmath=flags,
-            inline=inline,
-            no_cfunc_wrapper=True,  # a third of the modules, which C would call
-        )(function)
-        if cache and not numba.config.DISABLE_JIT:
-            name = f"{function.__module__}.{function.__name__}"
-            compiled._cache = KernelCache(name.removeprefix("fastfw.kernels."))
+            fastmath=set(fastmath) if fastmath else False,
+        )
+        if cache:
             dispatchers[name] = compiled
-        return compiled  # type: ignore[no-any-return]
+        return compiled  # type: ignore[return-value]
 
     return decorate

@@ -129,7 +129,7 @@ def _forward(A, rows, U, Z, ahead, count):
             c += width
 
 
-@kernel()
+@kernel(apart=True)
 def forward(A, rows, U, Z, ahead):
     """Z[:, k] = U A[rows[k]]; Z has padded(len(rows)) columns or more, all written.
 
@@ -138,13 +138,13 @@ def forward(A, rows, U, Z, ahead):
     _forward(A, rows, U, Z, ahead, _HALF)
 
 
-@kernel()
+@kernel(apart=True)
 def forward_alone(A, rows, U, Z, ahead):
     """As `forward` where no backward product goes with it: all of the rows ahead are fetched."""
     _forward(A, rows, U, Z, ahead, _ALL)
 
 
-@kernel()
+@kernel(apart=True)
 def backward(A, rows, R, G, ahead, alone):
     """G += R[:, k] A[rows[k]] summed over k; R is zero in the padded columns.
 
