@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._jit import kernel
+from .sets import sift_down
 
 #: Rows below each row of the tree: two to the power of `SHIFT`.
 SHIFT = 5
@@ -130,4 +131,90 @@ def first_largest(d, edges, tree, index):
                 k -= 1
         index[c] = node
         largest = max(largest, np.float64(bound))
+    return largest
+
+
+@kernel()
+def _sort(places):
+    """Put places in order."""
+    n = places.shape[0]
+    gap = n // 2
+    while gap > 0:
+        for i in range(gap, n):
+            place, k = places[i], i
+            while k >= gap and places[k - gap] > place:
+                places[k] = places[k - gap]
+                k -= gap
+            places[k] = place
+        gap //= 2
+
+
+@kernel()
+def _floor(column, last):
+    """A magnitude that as many entries reach as there are places: those of last time."""
+    least = abs(column[last[0]])
+    for q in range(1, last.shape[0]):
+        if last[q] <= last[q - 1]:  # there is no last time
+            return column.dtype.type(0.0)
+        least = min(least, abs(column[last[q]]))
+    return least
+
+
+@kernel()
+def _collect(d, c, low, high, floor, found, index):
+    """Take rows into the heap of largest entries; return how many are in it, and the largest."""
+    column, top = d[:, c], abs(d[low, c])
+    k = index.shape[0]
+    for j in range(low, high):
+        size = abs(column[j])
+        top = size if size > top else top
+        if found < k and size >= floor:
+            index[found] = j
+            found += 1
+            if found == k:
+                for i in range(k // 2, -1, -1):
+                    sift_down(column, index, i)
+        elif found == k and size > abs(column[index[0]]):
+            index[0] = j
+            sift_down(column, index, 0)
+    return found, top
+
+
+@kernel()
+def k_largest(d, edges, tree, c, last, index):
+    """Index: the first places of the largest magnitudes in column c, in order; return the largest.
+
+    `last` are those of another time. The tree is walked in the order of the rows, past what
+    cannot have one of them.
+    """
+    column, top_level = d[:, c], edges.shape[0] - 2
+    at, end = edges[:-1].copy(), edges[1:].copy()
+    floor, found = _floor(column, last), 0
+    k = top_level
+    while True:
+        if at[k] == end[k]:
+            if k == top_level:
+                break
+            k += 1
+            low = edges[k - 1] + ((at[k] - edges[k]) << SHIFT)
+            _, tree[at[k], c] = _first(tree, low, end[k - 1], c)
+            at[k] += 1
+        elif (
+            tree[at[k], c] < floor
+            or (found == index.shape[0] and tree[at[k], c] <= abs(column[index[0]]))
+        ):  # fmt: skip
+            at[k] += 1
+        elif k > 0:
+            at[k - 1] = edges[k - 1] + ((at[k] - edges[k]) << SHIFT)
+            end[k - 1] = min(at[k - 1] + FAN, edges[k])
+            k -= 1
+        else:
+            low = at[0] << SHIFT
+            high = min(low + FAN, d.shape[0])
+            found, tree[at[0], c] = _collect(d, c, low, high, floor, found, index)
+            at[0] += 1
+    largest = 0.0
+    for q in range(found):
+        largest = max(largest, np.float64(abs(column[index[q]])))
+    _sort(index)
     return largest

@@ -325,22 +325,29 @@ def l1_vertex(d, scale, strength, u, s, start, radius, index, value):
 
 
 @kernel()
-def rows_vertex(set, d, scale, strength, u, s, start, index, value):
-    """As `l1_vertex` for any set made of rows: the direction is written out for one row at a time.
-
-    Infinity where it is not finite.
-    """
-    n, n_rows = d.shape
+def direction_of(d, scale, strength, u, s, start, c):
+    """Row c of the direction of `l1_vertex`, written out."""
     real = d.dtype.type
-    row = np.empty(n, d.dtype)
+    row = np.empty(d.shape[0], d.dtype)
+    for j in range(row.shape[0]):
+        row[j] = real(scale) * d[j, c]
+    if strength != 0.0:
+        for j in range(row.shape[0]):
+            row[j] += real(strength) * (real(s) * u[j, c] - start[j, c])
+    return row
+
+
+@kernel()
+def rows_vertex(set, d, scale, strength, u, s, start, index, value):
+    """As `l1_vertex` for any set made of rows, whose directions are written out one at a time.
+
+    Returns the largest magnitude in d; infinity where a direction is not finite.
+    """
     largest = 0.0
-    for c in range(n_rows):
-        for j in range(n):
-            row[j] = real(scale) * d[j, c]
-            largest = max(largest, abs(np.float64(row[j])))
-        if strength != 0.0:
-            for j in range(n):
-                row[j] += real(strength) * (real(s) * u[j, c] - start[j, c])
+    for c in range(d.shape[1]):
+        for j in range(d.shape[0]):
+            largest = max(largest, abs(np.float64(d[j, c])))
+        row = direction_of(d, scale, strength, u, s, start, c)
         if not row_vertex(set, row, c, index[c], value[c]):
             return np.inf
     return largest

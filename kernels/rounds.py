@@ -4,9 +4,11 @@ Five methods are one recursion, with coefficients of their own for each round:
 
     d ← γ d + α ∇f(x) - β ∇f(x');   v = argmin ⟨d + λ (x - x₁), v⟩;   x ← x + η (v - x)
 
-x' is the previous point, or the last one that was kept (an *anchored* method). It is composed of
-features (arrays, bytes, `csr.CSR`, `functions.Gathered`), a model (`models`, or
-`functions.Function`) and a set (`sets`), chosen by their types.
+x' is the previous point, or the last one that was kept (an *anchored* method). Where η is NaN it is
+found by line search: the best one in [0, 1] for ⟨d + λ (x - x₁), ·⟩ + λ/2 ‖· - x‖².
+
+A round is composed of features (arrays, bytes, `csr.CSR`, `functions.Gathered`), a model (`models`,
+or `functions.Function`) and a set (`sets`), chosen by their types.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ from __future__ import annotations
 import numpy as np
 
 from . import bounds
+from ._borrow import borrow, hold
 from ._dispatch import ByType
-from ._features import n_features
+from ._features import block_features, n_features
 from ._jit import REASSOCIATE, kernel
 from ._shared import OVER, publish
 from ._state import (
@@ -32,12 +35,23 @@ from ._state import (
     WEIGHT,
     State,
 )  # fmt: skip
-from .csr import CSR, add_gradient, added, l1_vertex, residuals, room_for, rows_vertex, scale_all
+from .csr import (
+    CSR,
+    add_gradient,
+    added,
+    direction_of,
+    l1_vertex,
+    residuals,
+    room_for,
+    rows_vertex,
+    scale_all,
+)
+from .few import add_few, few_residuals, is_few, room_for_few
 from .functions import Gathered, evaluate
 from .gradients import DENSE_PREVIOUS, NO_PREVIOUS, ONE_VERTEX_BACK
 from .l1 import LARGEST_LAZY_STEP, step
 from .parts import moves, room_of_parts, shared_gradient
-from .sets import L1Balls, OwnRows, named, row_vertex, tail_vertex
+from .sets import OWN, SPARSE_ENTRIES, L1Balls, named, row_vertex, tail_vertex
 
 __all__ = ["linear_rounds"]
 
@@ -81,13 +95,48 @@ def pulled(g, strength, u, scale, start, direction):
         direction[j] = g[j] + strength * (scale * u[j] - start[j])
 
 
+@kernel(fastmath=REASSOCIATE)
+def _product(a, b):
+    total = 0.0
+    for j in range(a.shape[0]):
+        total += np.float64(a[j]) * np.float64(b[j])
+    return total
+
+
 @kernel()
-def _no_tail(model, set, gamma, reduction, pull, parity, state, first, index, value):
+def look(direction, s, u, index, value, line):
+    """Add, for the line from x = s u to v, ⟨direction, x - v⟩ and ‖x - v‖² to `line`."""
+    gap, bend = s * _product(direction, u), s * s * _product(u, u)
+    for q in range(index.shape[0]):
+        j, v = index[q], value[q]
+        gap -= np.float64(direction[j]) * v
+        bend += v * (v - 2.0 * s * np.float64(u[j]))
+    line[0] += gap
+    line[1] += bend
+
+
+@kernel()
+def line_for(eta, room):
+    """Room for `look`, none where the step is given."""
+    line = room[: 2 if np.isnan(eta) else 0]
+    line[:] = 0.0
+    return line
+
+
+@kernel()
+def best_step(line, pull):
+    """The step in [0, 1] that is best along a line of `look`."""
+    gap, bend = line[0], pull * line[1]
+    return 1.0 if gap >= bend else max(gap, 0.0) / bend
+
+
+@kernel()
+def _no_tail(model, set, gamma, reduction, pull, parity, state, first, index, value, line):
     return True
 
 
 @kernel()
-def _some_tail(model, set, gamma, reduction, pull, parity, state, first, index, value):
+def _some_tail(model, set, gamma, reduction, pull, parity, state, first, index, value, line):
     """The tail's estimate, where its gradient was, and its vertex; False where it is not finite."""
     tails = state.tails
     g = tails[ESTIMATES + 1 - parity]
@@ -95,7 +144,11 @@ def _some_tail(model, set, gamma, reduction, pull, parity, state, first, index, 
     if pull != 0.0:
         direction = np.empty_like(g)
         pulled(g, pull, tails[NOW], 1.0, tails[START], direction)
-        return tail_vertex(set, direction, first, index, value)
+        finite = tail_vertex(set, direction, first, index, value)
+        if finite and line.shape[0] > 0:
+            places, values = index[first:].ravel(), value[first:].ravel()
+            look(direction, 1.0, tails[NOW], places, values, line)
+        return finite
     return tail_vertex(set, g, first, index, value)
 
 
@@ -128,7 +181,7 @@ def _commit(anchored, keep, eta, parity, state, index, value, places):
     if keep:
         if anchored:
             scale = u.dtype.type(scalars[SCALE])
-            flat, point = u.reshape(-1), other.reshape(-1)
+            flat, point = u.ravel(), other.ravel()
             for j in range(flat.shape[0]):
                 point[j] = scale * flat[j]
         for i in range(tails.shape[1]):
@@ -138,13 +191,29 @@ def _commit(anchored, keep, eta, parity, state, index, value, places):
     n = state.index.shape[0]
     scalars[SCALE], scalars[WEIGHT] = step(
         u, state.low, state.total, previous, scalars[SCALE], scalars[WEIGHT] + scalars[SCALE],
-        places.reshape(-1), value[:n].reshape(-1), eta, state.support, state.known,
+        places.ravel(), value[:n].ravel(), eta, state.support, state.known,
     )  # fmt: skip
     scalars[LAST_STEP] = eta
-    move_tail(tails[NOW], tails[SUM], index[n:].reshape(-1), value[n:].reshape(-1), eta)
+    move_tail(tails[NOW], tails[SUM], index[n:].ravel(), value[n:].ravel(), eta)
 
 
 # ---------------------------------------------------------------------- floats and bytes
+
+
+@kernel()
+def _dense_gradient(
+    A, model, y, rows, starts, t, mode, shrink, alpha, beta, state, moved, team, space
+):
+    batch, tails = rows[starts[t] : starts[t + 1]], state.tails
+    if is_few(batch.shape[0], n_features(A)):
+        return few_residuals(
+            A, model, y, batch, state.u, state.scalars[SCALE], tails[NOW], mode, state.other,
+            tails[OTHER], state.index, moved, shrink, alpha, beta,
+            tails[ESTIMATES + 1 - int(state.scalars[PARITY])], space[3],
+        )  # fmt: skip
+    return shared_gradient(
+        A, model, y, rows, starts, t, mode, shrink, alpha, beta, state, moved, team, space
+    )
 
 
 @kernel()
@@ -157,18 +226,27 @@ def _dense_conclude(
     real = u.dtype.type
     parity = int(scalars[PARITY])
     old, g = state.estimates[parity], state.estimates[1 - parity]
-    direction = space[0]
-    if not _choose_tail(model, set, gamma, reduction, pull, parity, state, n, index, value):
+    direction, line = space[0], line_for(eta, space[2])
+    if not _choose_tail(model, set, gamma, reduction, pull, parity, state, n, index, value, line):
         return False
+    few = is_few(batch.shape[0], d)
+    features, at = block_features(A, batch[: batch.shape[0] if few else 0], batch[:0], space[3][1])
     # row by row, so that each is searched while it is in the cache
     for c in range(n):
-        blend(old[c], g[c], real(gamma), real(reduction))
         row = g[c, :d]
+        if few:
+            add_few(old[c, :d], features, at, space[3][0][c], real(gamma), real(reduction), row)
+        else:
+            blend(old[c], g[c], real(gamma), real(reduction))
         if pull != 0.0:
             pulled(row, real(pull), u[c], real(scalars[SCALE]), state.start[c], direction)
             row = direction
         if not row_vertex(set, row, c, index[c], value[c]):
             return False
+        if line.shape[0] > 0:
+            look(row, scalars[SCALE], u[c, :d], index[c], value[c], line)
+    if line.shape[0] > 0:
+        eta = best_step(line, pull)
     for c in range(n):
         for q in range(index.shape[1]):
             places[c, q] = c * u.shape[1] + index[c, q]
@@ -179,7 +257,8 @@ def _dense_conclude(
 @kernel()
 def _dense_space(A, model, starts, state, pulls, team):
     room = room_of_parts(A, model, starts, state.u, state.tails, state.index, team)
-    return np.empty(n_features(A) if pulls else 0, state.u.dtype), room
+    direction = np.empty(n_features(A) if pulls else 0, state.u.dtype)
+    return direction, room, np.zeros(2), room_for_few(A, model, state.u, state.tails[NOW], starts)
 
 
 # ---------------------------------------------------------------------- sparse rows
@@ -217,27 +296,50 @@ def _balls_of_sparse(set, A, batch, d, scale, pull, state, by_bounds, index, val
 
 
 @kernel()
+def _count(kinds, kind):
+    """How many are of this kind."""
+    n = 0
+    for own in kinds:
+        n += own == kind
+    return n
+
+
+@kernel()
 def _rows_of_sparse(set, A, batch, d, scale, pull, state, by_bounds, index, value):
     """As `_balls_of_sparse`, for rows of any kind."""
+    n = index.shape[0]
+    if by_bounds and _count(set.kind[:n], SPARSE_ENTRIES) == n:
+        bounds.raise_bounds(A.indices, A.indptr, batch, d, state.edges, state.tree)
+        largest = 0.0
+        for c in range(n):
+            used, last = index[c, : set.count[c]], state.index[c, : set.count[c]]
+            top = bounds.k_largest(d, state.edges, state.tree, c, last, used)
+            largest = max(largest, top)
+            for q in range(used.shape[0]):
+                value[c, q] = -set.radius[c] if d[used[q], c] >= 0 else set.radius[c]
+            for q in range(used.shape[0], index.shape[1]):
+                index[c, q], value[c, q] = 0, 0.0
+        return largest
+    bounds.forget(state.tree)
     u, s = state.u, state.scalars[SCALE]
-    return rows_vertex(set, d, scale, pull, u, s, state.start, index, value) / scale
+    return rows_vertex(set, d, scale, pull, u, s, state.start, index, value)
 
 
 _sparse_vertex = ByType({L1Balls: _balls_of_sparse, object: _rows_of_sparse})
 
 
 @kernel()
-def _never(set):
+def _no_function(set):
     return False
 
 
 @kernel()
-def _always(set):
-    return True
+def _some_function(set):
+    return _count(set.kind, OWN) > 0
 
 
 #: Whether the vertex of a finite direction may not be one: functions of the user's may fail.
-_may_fail = ByType({OwnRows: _always, object: _never})
+_may_fail = ByType({L1Balls: _no_function, object: _some_function})
 
 
 @kernel()
@@ -249,8 +351,8 @@ def _sparse_conclude(
     n = u.shape[1]
     real = u.dtype.type
     parity = int(scalars[PARITY])
-    R = space[1][: batch.shape[0]]
-    if not _choose_tail(model, set, gamma, reduction, pull, parity, state, n, index, value):
+    R, line = space[1][: batch.shape[0]], line_for(eta, space[2])
+    if not _choose_tail(model, set, gamma, reduction, pull, parity, state, n, index, value, line):
         return False
     # d = scale d̃ needs no sweep to shrink. Nothing is changed before the round is known to go well.
     growth, touched = added(A, batch, R)
@@ -280,6 +382,11 @@ def _sparse_conclude(
     )  # fmt: skip
     if not np.isfinite(largest):
         return False
+    if line.shape[0] > 0:
+        for c in range(n):
+            row = direction_of(d, scale, pull, u, scalars[SCALE], state.start, c)
+            look(row, scalars[SCALE], u[:, c], index[c], value[c], line)
+        eta = best_step(line, pull)
     if pull != 0.0:  # that of the direction, which is not d̃ itself
         largest += pull * reach / scale
     if keep:
@@ -299,7 +406,7 @@ def _sparse_space(A, model, starts, state, pulls, team):
     for t in range(starts.shape[0] - 1):
         longest = max(longest, starts[t + 1] - starts[t])
     room = room_for(model, state.u, state.tails[NOW], longest)
-    return room, np.empty((longest, state.u.shape[1]), state.u.dtype)
+    return room, np.empty((longest, state.u.shape[1]), state.u.dtype), np.zeros(2)
 
 
 # ---------------------------------------------------------------------- functions of the user's
@@ -316,9 +423,10 @@ def _gathered_gradient(
     for j in range(g.shape[0]):
         g[j] *= alpha
     if beta != 0.0 and np.isfinite(loss):
-        evaluate(model, tails[OTHER].astype(real), A.X, y, batch, space)
+        other = space[0]
+        evaluate(model, tails[OTHER].astype(real), A.X, y, batch, other)
         for j in range(g.shape[0]):
-            g[j] -= beta * space[j]
+            g[j] -= beta * other[j]
     return loss
 
 
@@ -326,24 +434,27 @@ def _gathered_gradient(
 def _gathered_conclude(
     A, model, set, batch, how, anchored, reduction, reach, state, space, index, value, places
 ):
-    parity = int(state.scalars[PARITY])
+    parity, pull, eta = int(state.scalars[PARITY]), how[PULL], how[ETA]
+    line = line_for(eta, space[1])
     if not _choose_tail(
-        model, set, how[GAMMA], reduction, how[PULL], parity, state, 0, index, value
+        model, set, how[GAMMA], reduction, pull, parity, state, 0, index, value, line
     ):
         return False
-    _commit(anchored, how[KEEP] != 0.0, how[ETA], parity, state, index, value, places)
+    if line.shape[0] > 0:
+        eta = best_step(line, pull)
+    _commit(anchored, how[KEEP] != 0.0, eta, parity, state, index, value, places)
     return True
 
 
 @kernel()
 def _gathered_space(A, model, starts, state, pulls, team):
-    return np.empty(state.tails.shape[1])
+    return np.empty(state.tails.shape[1]), np.zeros(2)
 
 
 # ---------------------------------------------------------------------- all of them
 
 _gradient = ByType(
-    {CSR: _sparse_gradient, Gathered: _gathered_gradient, object: shared_gradient},
+    {CSR: _sparse_gradient, Gathered: _gathered_gradient, object: _dense_gradient},
 )
 _conclude = ByType(
     {CSR: _sparse_conclude, Gathered: _gathered_conclude, object: _dense_conclude},
@@ -368,22 +479,26 @@ def linear_rounds(
     less than asked for where a loss or a direction is not finite; losses[t] then holds that loss,
     and the state is as before that round.
     """
-    state = State(
+    u, index, value, scalars = borrow(u), borrow(index), borrow(value), borrow(scalars)
+    state = borrow(State(
         u, low, other, estimates, start, total, tails, index, value, scalars, edges, tree, support,
         known,
-    )  # fmt: skip
-    rows_of = named(set)
-    team = others, numbers, words
+    ))  # fmt: skip
+    features, y, rows_of, team = borrow((features, y, named(set), (others, numbers, words)))
+    rows, starts, how, losses = borrow((rows, starts, how, losses))
     moved = moves(team, index)
     pulls = False
     n, done = losses.shape[0] - 1, 0
     for t in range(n):
         pulls |= how[PULL, t] != 0.0
-    space = _space(features, model, starts, state, pulls, team)
     n_entries = index.shape[1]
-    new_index = np.empty((rows_of.end.shape[0], n_entries), np.intp)
-    new_value = np.empty((rows_of.end.shape[0], n_entries), np.float64)
-    places = np.empty((index.shape[0], n_entries), np.intp)
+    own = (
+        _space(features, model, starts, state, pulls, team),
+        np.empty((rows_of.end.shape[0], n_entries), np.intp),
+        np.empty((rows_of.end.shape[0], n_entries), np.float64),
+        np.empty((index.shape[0], n_entries), np.intp),
+    )
+    space, new_index, new_value, places = borrow(own)
     for t in range(n):
         mode, shrink = previous_point(anchored, scalars[LAST_STEP], how[BETA, t], value, moved)
         loss = _gradient(
@@ -400,5 +515,6 @@ def linear_rounds(
             break
         done = t + 1
         losses[n] = done
+    hold(own)
     publish(words, 0, OVER)
     return done

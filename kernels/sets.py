@@ -17,7 +17,7 @@ from ._jit import kernel
 from .functions import call_vertex
 from .l1 import first_largest, one_of_largest
 
-__all__ = ["L1Balls", "OwnRows", "Rows", "named", "row_vertex", "tail_vertex", "vertices"]
+__all__ = ["L1Balls", "Rows", "named", "row_vertex", "sift_down", "tail_vertex", "vertices"]
 
 #: What a row may be in: the l1 ball, with the first or one of several largest entries for a vertex;
 #: the simplex; the hull of vectors with k entries of one size; a set of the user's.
@@ -47,18 +47,8 @@ class Rows(NamedTuple):
     """64 random bits that choose among ties."""
     end: Any
     """Where a row of the tail ends."""
-
-
-class OwnRows(NamedTuple):
-    """As `Rows`, some of them in sets of the user's."""
-
-    kind: Any
-    radius: Any
-    count: Any
-    drawn: Any
-    end: Any
     address: Any
-    """Of each row's function, see `functions.compiled_vertex`."""
+    """Of the function of a row of a user's set, see `functions.compiled_vertex`."""
 
 
 @kernel()
@@ -82,7 +72,7 @@ def first_smallest(row):
 
 
 @kernel()
-def _sift_down(row, heap, i):
+def sift_down(row, heap, i):
     """Let an entry sink below those that are less: of smaller magnitude, or later."""
     k = heap.shape[0]
     while 2 * i + 1 < k:
@@ -110,13 +100,13 @@ def k_largest(row, index):
     for i in range(k):
         index[i] = i
     for i in range(k // 2, -1, -1):
-        _sift_down(row, index, i)
+        sift_down(row, index, i)
     finite = True
     for j in range(n):
         finite = finite and np.isfinite(row[j])
         if j >= k and abs(row[j]) > abs(row[index[0]]):
             index[0] = j
-            _sift_down(row, index, 0)
+            sift_down(row, index, 0)
     last = index[0]
     found = 0
     for j in range(n):
@@ -127,22 +117,41 @@ def k_largest(row, index):
 
 
 @kernel()
+def _own_vertex(address, g, index, value):
+    """The vertex that a function writes; False where g is not finite, or that is no vertex."""
+    n = g.shape[0]
+    direction = np.empty(n, np.float64)
+    fits = True
+    for j in range(n):
+        direction[j] = g[j]
+        fits = fits and np.isfinite(direction[j])
+    for q in range(index.shape[0]):
+        index[q] = 0
+        value[q] = 0.0
+    if fits:
+        call_vertex(address, direction, index, value)
+    for q in range(index.shape[0]):
+        fits = fits and 0 <= index[q] < n and np.isfinite(value[q])
+    return fits
+
+
+@kernel()
 def _rows_vertex(set, g, r, index, value):
     """The vertex of row r; False, with it unfinished, where g is not finite."""
-    kind, radius = set.kind[r], set.radius[r]
-    used = 1
-    if kind == SIMPLEX:
-        j, finite = first_smallest(g)
-        index[0] = j
-        value[0] = radius
-        if not finite:
+    kind, radius, used = set.kind[r], set.radius[r], set.count[r]
+    if kind == OWN:
+        if not _own_vertex(set.address[r], g, index[:used], value[:used]):
             return False
     elif kind == SPARSE_ENTRIES:
-        used = set.count[r]
         if not k_largest(g, index[:used]):
             return False
         for q in range(used):
             value[q] = -radius if g[index[q]] >= 0 else radius
+    elif kind == SIMPLEX:
+        index[0], finite = first_smallest(g)
+        value[0] = radius
+        if not finite:
+            return False
     else:
         j, finite = first_largest(g)
         if not finite:
@@ -155,28 +164,6 @@ def _rows_vertex(set, g, r, index, value):
         index[q] = 0
         value[q] = 0.0
     return True
-
-
-@kernel()
-def _own_vertex(set, g, r, index, value):
-    """As `_rows_vertex`; False where a function writes what is no vertex, too."""
-    if set.kind[r] != OWN:
-        return _rows_vertex(set, g, r, index, value)
-    n = g.shape[0]
-    direction = np.empty(n, np.float64)
-    fits = True
-    for j in range(n):
-        direction[j] = g[j]
-        fits = fits and np.isfinite(direction[j])
-    for q in range(index.shape[0]):
-        index[q] = 0
-        value[q] = 0.0
-    if fits:
-        used = set.count[r]
-        call_vertex(set.address[r], direction, index[:used], value[:used])
-    for q in range(index.shape[0]):
-        fits = fits and 0 <= index[q] < n and np.isfinite(value[q])
-    return fits
 
 
 @kernel()
@@ -201,9 +188,8 @@ def _same(set):
 #: A set as it is; a plain tuple, which is passed from Python sooner, as `L1Balls`.
 named = ByType({tuple: _named, object: _same})
 
-_VERTICES = {L1Balls: _l1_vertex, Rows: _rows_vertex, OwnRows: _own_vertex}
 #: The vertex of row r for the direction g, in `index` and `value`; whether g is finite.
-row_vertex = ByType(_VERTICES)
+row_vertex = ByType({L1Balls: _l1_vertex, Rows: _rows_vertex})
 
 
 @kernel()

@@ -359,6 +359,8 @@ def test_bounds_lead_to_the_first_largest(n, n_classes, seed):
     edges = bounds.levels(n)
     d, tree = np.zeros((n, n_classes)), np.zeros((edges[-1], n_classes))
     index = np.empty(n_classes, np.intp)
+    few = min(n, int(rng.integers(1, 70)))
+    last = np.zeros((n_classes, few), np.intp)
     for turn in range(sized(40, 12)):
         changed = np.unique(rng.integers(n, size=rng.integers(1, 8)))
         d[changed] += np.round(rng.standard_normal((changed.size, n_classes)), 1)
@@ -375,6 +377,12 @@ def test_bounds_lead_to_the_first_largest(n, n_classes, seed):
         largest = bounds.first_largest(d, edges, tree, index)
         assert index.tolist() == np.abs(d).argmax(axis=0).tolist()
         assert largest == np.abs(d).max()
+        for c in range(n_classes):
+            found = np.empty(few, np.intp)
+            top = bounds.k_largest(d, edges, tree, c, last[c], found)
+            assert found.tolist() == sorted(np.argsort(-np.abs(d[:, c]), kind="stable")[:few])
+            assert top == np.abs(d[:, c]).max()
+            last[c] = found
 
 
 # --- learners -------------------------------------------------------------------------------------
@@ -406,6 +414,23 @@ def test_rounds_follow_the_reference(method, d, n_classes, density, batch_size, 
         return
     assert np.abs(result.losses - run.losses).max() <= 1e-11
     assert np.abs(result.average - run.iterates[:-1].mean(axis=0)).max() <= 1e-11
+
+
+@quick
+@given(st.integers(1, 300), st.integers(1, 40), st.floats(0.0, 0.2), st.integers(0, 2**32 - 1))
+def test_vertices_with_more_entries_are_those_of_dense_features(d, k, density, seed):
+    """Ties are those of features that no sample has had."""
+    A, y = make_data(seed, 60, d, 2, density)
+    problem = fw.SoftmaxRegression(d, 2)
+    M = fw.RowKSparsePolytope((2, d), min(k, d), 2.0)
+    run = [
+        fw.ORGFW(problem, M, step=0.5, momentum=0.5).run(
+            fw.iid_stream(X, y, batch_size=4, rounds=12, seed=2)
+        )
+        for X in (A, sparse.csr_array(A))
+    ]
+    np.testing.assert_allclose(run[1].losses, run[0].losses, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(run[1].decision, run[0].decision, rtol=0, atol=1e-12)
 
 
 @methods
@@ -526,7 +551,7 @@ def test_a_dense_past_takes_sparse_rows():
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 @pytest.mark.parametrize("model", ["softmax", "network", "sets with more entries"])
-@pytest.mark.parametrize("step", [0.3, 0.95])
+@pytest.mark.parametrize("step", [0.3, 0.95, "line-search"])
 @pytest.mark.parametrize("eta", [None, 20.0])
 def test_regularized_ofw(model, kind, step, eta):
     """A pull towards a start that is not zero; the layout changes between rounds."""

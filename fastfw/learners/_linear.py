@@ -30,8 +30,8 @@ class LinearLearner(OnlineLearner):
     _plan: ClassVar[Plan] = Plan()
 
     @abstractmethod
-    def _recursion(self, t: int) -> tuple[float, float, float, float, float]:
-        """Alpha, beta, gamma, lambda and eta of round t, see `LinearEngine`."""
+    def _recursion(self, t: Any) -> tuple[Any, ...]:
+        """Alpha, beta, gamma, lambda and eta of round t, or of an array of rounds."""
 
     def _shared_round(self, t: int, batch: Any, state: State) -> tuple[float, State]:
         """Play the recursion of `LinearEngine` once, with losses and gradients from a cluster."""

@@ -94,12 +94,13 @@ META = Rounds(
 
 
 def in_rounds(
-    coefficients: Callable[[int], tuple[float, ...]], t: int, k: int
+    coefficients: Callable[[Any], tuple[Any, ...]], t: int, k: int
 ) -> npt.NDArray[np.float64]:
     """Return the coefficients of rounds t, ..., t + k - 1, a column each, d and x being kept."""
-    if k == 1:  # observe: the same in a third of the time
-        return np.array((*coefficients(t), 1.0))[:, np.newaxis]
-    return np.array([(*coefficients(t + i), 1.0) for i in range(k)]).T.copy()
+    found = np.ones((6, k))
+    for row, own in zip(found, coefficients(t if k == 1 else np.arange(t, t + k)), strict=False):
+        row[...] = own
+    return found
 
 
 class LinearEngine(LazyEngine):

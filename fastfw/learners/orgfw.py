@@ -127,9 +127,9 @@ class ORGFW(LinearLearner):
         v = vertex(self.set, d, t, state)  # line 8
         return loss, {"x": toward(state["exact"], v, eta), "x_previous": x, "d": d}  # line 9
 
-    def _recursion(self, t: int) -> tuple[float, float, float, float, float]:
+    def _recursion(self, t: Any) -> tuple[Any, ...]:
         """Line 6 as d ← gamma d + alpha ∇F(x_t) - beta ∇F(x_{t-1}), and the step of line 9."""
-        keep = 0.0 if t == 1 else 1.0 - self._schedules.at("momentum", t)
+        keep = (t > 1) * (1.0 - self._schedules.at("momentum", t + (t == 1)))  # none in round 1
         return 1.0, keep, keep, 0.0, self._schedules.at("step", t)
 
     def _evaluations(self, t: int, batch_size: int) -> int:

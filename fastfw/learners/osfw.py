@@ -91,7 +91,7 @@ class OSFW(LinearLearner):
         v = vertex(self.set, d, t, state)
         return loss, {"x": toward(state["exact"], v, eta), "d": d}
 
-    def _recursion(self, t: int) -> tuple[float, float, float, float, float]:
+    def _recursion(self, t: Any) -> tuple[Any, ...]:
         """D ← gamma d + alpha ∇F(x_t) - beta ∇F(x_{t-1}), and the step."""
         rho = self._schedules.at("momentum", t)
         return rho, 0.0, 1.0 - rho, 0.0, self._schedules.at("step", t)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -12,9 +13,9 @@ from fastfw._checks import FloatArray, IndexArray, in_range, non_negative_float,
 from fastfw.learners._constant import ScaledLearner, constant_of_rows
 from fastfw.learners._linear import LinearLearner, State
 from fastfw.learners._oracles import evaluate, line_search, toward, vertex
-from fastfw.learners.compiled import LINEAR, Plan, in_rounds
+from fastfw.learners.compiled import Plan, in_rounds
 from fastfw.problems import Rows
-from fastfw.schedules import RootSchedule
+from fastfw.schedules import RootSchedule, raised
 
 __all__ = ["RegularizedOFW"]
 
@@ -38,7 +39,7 @@ class RegularizedOFW(ScaledLearner, LinearLearner):
     step : float, callable or "line-search", optional
         Step size sigma_t in [0, 1]. By default min(2/√t, 1), the theory's. With ``"line-search"``
         it is the best one for the sum and the regulariser, and on a set that states its
-        `strong_convexity`, such as `L2Ball`, eta = c / (T + 2)^{2/3}. There are no compiled rounds.
+        `strong_convexity`, such as `L2Ball`, eta = c / (T + 2)^{2/3}.
     scale : float, optional
         The constant c above. By default the theory's D/(2 G): D is the set's diameter and G a
         bound on gradients, found in the first round. For `SoftmaxRegression` it is
@@ -96,7 +97,6 @@ class RegularizedOFW(ScaledLearner, LinearLearner):
         if self._searches and step != "line-search":
             raise TypeError(f'step must be a number, a callable or "line-search", not {step!r}')
         non_negative_float(getattr(set, "strong_convexity", 0.0), "set.strong_convexity")
-        self._compiled = None if self._searches else LINEAR
         self._shareable = not self._searches
         schedules = {} if self._searches else {"step": RootSchedule(2.0) if step is None else step}
         super().__init__(
@@ -122,14 +122,15 @@ class RegularizedOFW(ScaledLearner, LinearLearner):
             in_range(self._strength(1, self._scale), "2 T^(3/4) / scale", dtype, "rescale X")
         return super()._begin(dtype)
 
-    def _strength(self, t: int, c: float) -> float:
+    def _strength(self, t: Any, c: float) -> Any:
         """2/eta in round t, with eta = c / T^{3/4}, or c / (T + 2)^{2/3}."""
         T = t if self._rounds is None else self._rounds
         faster = self._searches and getattr(self.set, "strong_convexity", 0.0) > 0.0
-        return float(2.0 / (c / ((T + 2.0) ** (2.0 / 3.0) if faster else T**0.75)))
+        return 2.0 / (c / (raised(T + 2, 2.0 / 3.0) if faster else raised(T, 0.75)))
 
-    def _recursion(self, t: int, c: float = 1.0) -> tuple[float, float, float, float, float]:
-        return 1.0, 0.0, 1.0, self._strength(t, c), self._schedules.at("step", t)
+    def _recursion(self, t: Any, c: float = 1.0) -> tuple[Any, ...]:
+        step = math.nan if self._searches else self._schedules.at("step", t)
+        return 1.0, 0.0, 1.0, self._strength(t, c), step
 
     def _coefficients(self, t: int, batch: Any, state: State) -> tuple[tuple[float, ...], State]:
         c = self.scale

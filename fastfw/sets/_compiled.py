@@ -91,13 +91,11 @@ def kernel_rows(blocks: list[Block], n_first: int) -> Any:
     if all(block.kind == "L1" for block in blocks):
         return sets.L1Balls(radii, ends)
     drawn = [counter.hashed(block.key, r) for block in blocks for r in range(block.n)]
-    rows = sets.Rows(
+    return sets.Rows(
         np.repeat([getattr(sets, block.kind) for block in blocks], counts),
         radii,
         np.repeat([block.entries for block in blocks], counts),
         np.array(drawn, np.uint64),
         ends,
+        np.repeat([block.address for block in blocks], counts),
     )
-    if all(block.kind != "OWN" for block in blocks):
-        return rows
-    return sets.OwnRows(*rows, np.repeat([block.address for block in blocks], counts))
