@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import Any
 
@@ -129,7 +128,7 @@ class RegularizedOFW(ScaledLearner, LinearLearner):
         return 2.0 / (c / (raised(T + 2, 2.0 / 3.0) if faster else raised(T, 0.75)))
 
     def _recursion(self, t: Any, c: float = 1.0) -> tuple[Any, ...]:
-        step = math.nan if self._searches else self._schedules.at("step", t)
+        step = np.nan if self._searches else self._schedules.at("step", t)
         return 1.0, 0.0, 1.0, self._strength(t, c), step
 
     def _coefficients(self, t: int, batch: Any, state: State) -> tuple[tuple[float, ...], State]:
