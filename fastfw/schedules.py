@@ -50,7 +50,8 @@ class PowerSchedule:
             powers = raised(rounds + 1, self.e)
         except OverflowError:
             return np.array([self(t) for t in rounds.tolist()])
-        return np.minimum(self.c / powers, 1.0)
+        found: FloatArray = np.minimum(self.c / powers, 1.0)
+        return found
 
 
 @dataclass(frozen=True)

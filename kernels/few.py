@@ -5,6 +5,8 @@ Their gradients are never written: the estimate is moved by the samples themselv
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ._features import block_features, block_space, n_features
@@ -25,7 +27,8 @@ def is_few(n, d):
 @kernel()
 def room_for_few(A, model, u, tail, starts):
     """Room for `few_residuals`: derivatives by the outputs, decoded samples, outputs, scratch."""
-    n, d = np.intp(1), n_features(A)
+    n: Any = np.intp(1)
+    d = n_features(A)
     for t in range(starts.shape[0] - 1):
         length = starts[t + 1] - starts[t]
         n = max(n, length if is_few(length, d) else 0)

@@ -109,7 +109,7 @@ class OnlineLearner(Learner):
         return {"threads": self._threads} if self._threaded else {}
 
     def _schedule(self, name: str, t: int) -> float:
-        return self._schedules.at(name, t)
+        return float(self._schedules.at(name, t))
 
     # ------------------------------------------------------------------ what users call
 
