@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import later_methods, network
-from bench.compare import blas, classifiers, handicap, one_thread, profile, rounds, shapes
+from bench.compare import blas, classifiers, handicap, one_thread, profile, rounds, shapes, text
 from bench.compare.turns import Work, load, machine
 from fastfw._files import atomic_write
 from fastfw.experiments.figures import write_png
@@ -35,7 +35,7 @@ from fastfw.experiments.figures import write_png
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "performance"
 PACKAGES = (
     "fastfw", "numpy", "numba", "scipy", "scikit-learn",
-    "torch", "jax", "copt", "chop-pytorch", "river",
+    "torch", "jax", "copt", "chop-pytorch", "river", "vowpalwabbit",
 )  # fmt: skip
 
 
@@ -93,6 +93,7 @@ SECTIONS = {
     "profile": Section("Where a round's time goes", profile.parts),
     "start": Section("Starting", starting),
     "classifiers": Section("Beside scikit-learn's linear classifiers", classifiers.classifiers),
+    "text": Section("Text beside other linear classifiers", text.text),
     "network-starts": Section("Where a network starts", network.starts),
     "network-gap": Section(
         "Proposition 1 measured", network.gap,

@@ -22,6 +22,7 @@ ROUNDS = {
     "portfolio": 300,
     "routing": 60,
     "streaming_service": 600,
+    "text": 60,
 }
 
 
@@ -41,6 +42,7 @@ def played(name):
     names = {"__name__": "__main__"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plt, "show", lambda: None)
+        patch.setattr("sys.argv", [str(path)])
         exec(compile(source, path, "exec"), names)
     names["figures"] = [plt.figure(number) for number in plt.get_fignums()]
     plt.close("all")
@@ -89,6 +91,15 @@ def test_constant_steps_follow_what_changes():
     assert [len(wrong) for wrong in errors.values()] == [600, 600]
     settled, following = (np.mean(wrong[-100:]) for wrong in errors.values())
     assert following < settled - 0.05
+
+
+@pytest.mark.skipif(not JIT, reason="takes a minute without the compiler")
+def test_text_is_learned_in_one_pass_and_in_whole():
+    done = played("text")
+    assert 0.25 < done.online < 0.95
+    assert done.fitted > 0.95
+    assert np.count_nonzero(done.model.coef_) < 2000
+    assert done.figures
 
 
 def test_gradients():

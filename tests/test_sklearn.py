@@ -840,6 +840,55 @@ def test_partial_fit_goes_on_after_fit(iris, short_epochs):
     assert model.score(X, y) >= score - 0.1
 
 
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_vertex_size(k, kind, iris):
+    """Rounds of the learner on a k-sparse polytope; wider vertices bring in more weights."""
+    X, y = iris
+    X = kind(np.hstack([X / np.abs(X).max(axis=0), np.eye(len(X))[:, :3]]))
+    model = few_rounds(vertex_size=k, fit_intercept=False, average=False, batch_size=150)
+    learner = fw.ORGFW(
+        fw.SoftmaxRegression(7, 3), fw.RowKSparsePolytope((3, 7), k, 10.0),
+        momentum=fw.power_schedule(1, 2 / 3),
+    )  # fmt: skip
+    for t in range(1, 4):
+        model.partial_fit(X, y, classes=np.unique(y))
+        learner.observe((X, np.unique(y, return_inverse=True)[1]))
+        np.testing.assert_allclose(model.coef_, learner.play(), rtol=0, atol=1e-12)
+        assert (np.count_nonzero(model.coef_, axis=1) <= k * t).all()
+    assert model.vertex_size_ == k
+
+
+def test_many_features_have_rules_of_their_own(monkeypatch, short_epochs):
+    """One unit, vertices of several entries, larger radii, smaller batches, an early end."""
+    monkeypatch.setattr("fastfw._projection_free.MANY", 50)
+    monkeypatch.setattr(_fitting, "RADII_OF_MANY", (12.0, 24.0))
+    rng = np.random.default_rng(0)
+    n = sized(400, 160)
+    y = np.arange(n) % 4
+    columns = np.hstack([rng.integers(0, 6, (n, 3)) * 4 + y[:, np.newaxis],
+                         rng.integers(24, 60, (n, 4))])  # fmt: skip
+    X = sparse.coo_array((np.ones(columns.size), (np.arange(n).repeat(7), columns.ravel())))
+    X, test = X.tocsr()[: n - 40], X.tocsr()[n - 40 :]
+    model = ProjectionFreeClassifier(max_iter=sized(60, 6)).fit(X, y[: n - 40])
+    assert [radius for radius, _ in model.radius_path_] == [12.0, 24.0]
+    assert model.vertex_size_ == round(model.radius_ / 6.0)
+    assert model._online.plan.batch_size == 64
+    assert len(model.validation_loss_) == model.n_iter_ <= sized(30, 6)
+    norms = np.sqrt(X.power(2).sum(axis=1))
+    np.testing.assert_allclose(model._online.scale, norms.mean())
+    norm = np.abs(model.coef_).sum(axis=1) * norms.mean() + 10.0 * np.abs(model.intercept_)
+    assert (norm <= model.radius_ * (1 + 1e-9)).all()
+    assert model.score(test, y[n - 40 :]) > 0.8
+    # in units ten times as large the same; a dense matrix is nothing of the kind
+    other = clone(model).fit(10.0 * X, y[: n - 40])
+    np.testing.assert_allclose(other.coef_, model.coef_ / 10.0, rtol=0, atol=1e-9)
+    dense = few_rounds(max_iter=1).fit(X.toarray(), y[: n - 40])
+    assert (dense.vertex_size_, dense._online.plan.batch_size) == (1, sized(256, 32))
+    online = ProjectionFreeClassifier().partial_fit(X, y[: n - 40], classes=range(4))
+    assert (online.radius_, online.vertex_size_) == (1000.0, 61)
+
+
 def test_a_rejected_batch_changes_nothing(iris):
     X, y = iris
     model = few_rounds()
