@@ -43,7 +43,10 @@ _NAMES = {
     """,
     "problems": "SoftmaxRegression",
     "schedules": "power_schedule",
-    "streams": "Batch Dataset IndexedStream drifting_stream epoch_stream iid_stream sorted_stream",
+    "streams": """
+        Batch Dataset IndexedStream LabelledStream drifting_stream epoch_stream iid_stream
+        sorted_stream
+    """,
     "regret": """
         BestDecision IntervalRegret RegretCurve best_fixed_decision interval_regret regret
         suboptimality

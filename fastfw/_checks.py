@@ -134,6 +134,21 @@ def labels(
     return canonical
 
 
+def as_list(labels: npt.NDArray[Any]) -> list[Any]:
+    """Return labels as objects of Python; dates, which it has not in all units, as NumPy's."""
+    return list(labels) if labels.dtype.kind in "mM" else labels.tolist()
+
+
+def class_numbers(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> IndexArray:
+    """Return the places of labels of any kind among sorted classes."""
+    places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    strange = np.asarray(classes[places] != y)
+    if strange.any():
+        label = as_list(y[strange])[0]
+        raise ValueError(f"y has the label {label!r}, which is not among the classes")
+    return places
+
+
 def fewer_classes_than_rows(y: IndexArray, name: str = "y") -> None:
     """Refuse canonical labels of which the largest is not below their number.
 

@@ -17,6 +17,7 @@ from sklearn.utils.validation import _check_sample_weight
 from fastfw._checks import (
     FloatArray,
     as_array,
+    as_list,
     boolean,
     choice,
     features,
@@ -291,11 +292,6 @@ def _by_class(given: Mapping[Any, float], classes: npt.NDArray[Any]) -> npt.NDAr
 
 
 # --- labels ---------------------------------------------------------------------------------------
-
-
-def as_list(labels: npt.NDArray[Any]) -> list[Any]:
-    """Return labels as objects of Python; dates, which it has not in all units, as NumPy's."""
-    return list(labels) if labels.dtype.kind in "mM" else labels.tolist()
 
 
 def _as_listed(label: Any, classes: npt.NDArray[Any]) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, float_dtype, refuse_masks
+from fastfw._checks import FloatArray, as_list, class_numbers, float_dtype, refuse_masks
 from fastfw._chunks import DaskChunks, is_dask
 from fastfw._csr import is_sparse
 from fastfw._fitting import MANY, weighted
@@ -341,17 +341,13 @@ class ProjectionFreeClassifier(ClassifierMixin, ProjectionFree):  # type: ignore
         if known is None:
             known, labels = np.unique(y, return_inverse=True)
         else:
-            labels = np.minimum(np.searchsorted(known, y), len(known) - 1)
-            strange = known[labels] != y
-            if strange.any():
-                label = _estimator.as_list(y[strange])[0]
-                raise ValueError(f"y has the label {label!r}, which is not among the classes")
+            labels = class_numbers(y, known)
         weights = _estimator.row_weights(sample_weight, self.class_weight, X, labels, known)
         if weights is not None:
             X, labels, weights = _estimator.drop_weightless(X, labels, weights)
         if whole and np.ptp(labels) == 0:
             raise ValueError(
-                f"y has one class only, {_estimator.as_list(known)[labels[0]]!r}, where weights "
+                f"y has one class only, {as_list(known)[labels[0]]!r}, where weights "
                 "are not 0; at least two classes are needed"
             )
         return Labelled(X, labels, weights, known)

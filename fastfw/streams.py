@@ -5,7 +5,7 @@ the data, a batch gathers its own only when asked, and one validated `Dataset` s
 streams.  Streams can be iterated again and again and give the same batches every time.
 
 Learners accept any other iterable too, as long as it yields pairs ``(X, y)`` or objects with
-attributes ``.X`` and ``.y``.
+attributes ``.X`` and ``.y``; where labels are no class numbers, inside a `LabelledStream`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,17 @@ import numpy.typing as npt
 from fastfw._checks import (
     FloatArray,
     IndexArray,
+    as_array,
+    batch_parts,
     boolean,
+    class_numbers,
     features,
     float_dtype,
     in_range,
     labels,
     positive_int,
     sealed,
+    shown,
 )
 from fastfw._checks import seed as checked_seed
 from fastfw._chunks import Chunks, chunks_of
@@ -37,6 +41,7 @@ __all__ = [
     "Batch",
     "Dataset",
     "IndexedStream",
+    "LabelledStream",
     "drifting_stream",
     "epoch_stream",
     "iid_stream",
@@ -671,6 +676,60 @@ def _held(data: Chunks, rows: IndexArray, batch_size: int, X: Any = None) -> Ind
     return _EpochStream(
         held, batch_size=batch_size, epochs=1, shuffle=False, chunk_size=1, seed=0
     )  # fmt: skip
+
+
+class LabelledStream:
+    """Batches whose labels are strings, floats or the like, as learners take them.
+
+    Parameters
+    ----------
+    stream : iterable
+        Batches: pairs (X, y), or objects with ``.X`` and ``.y``. It is gone through once for each
+        time that this is.
+    classes : array_like, shape (C,)
+        All labels there will be; the order does not matter.
+
+    Attributes
+    ----------
+    classes : ndarray, shape (C,)
+        Sorted: class number c, which `SoftmaxRegression.predict` returns, is ``classes[c]``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `stream` is not iterable or `classes` are not two labels or more, of one kind. While
+        batches are read: if a label is not among them.
+
+    Examples
+    --------
+    >>> batches = [(np.eye(2), ["no", "yes"]), (np.eye(2), ["yes", "yes"])]
+    >>> stream = LabelledStream(batches, classes=["yes", "no"])
+    >>> [y.tolist() for X, y in stream]
+    [[0, 1], [1, 1]]
+    >>> stream.classes[[1, 0]].tolist()
+    ['yes', 'no']
+    """
+
+    def __init__(self, stream: Any, classes: npt.ArrayLike) -> None:
+        if not hasattr(stream, "__iter__"):
+            raise TypeError(f"stream must be batches, but it is a {type(stream).__name__}")
+        self._stream = stream
+        given = as_array(classes, "classes")
+        try:
+            self.classes = np.unique(given)
+        except TypeError:
+            raise TypeError("classes must be labels of one kind") from None
+        if given.ndim != 1 or len(self.classes) < 2 or (self.classes != self.classes).any():
+            raise ValueError(
+                "classes must be a list of two labels or more, without NaN, but it is "
+                f"{shown(classes, bare=True)}"
+            )
+
+    def __iter__(self) -> Iterator[tuple[Any, IndexArray]]:
+        """Yield features as they are, and class numbers."""
+        for batch in self._stream:
+            X, y = batch_parts(batch)
+            yield X, class_numbers(as_array(y, "y"), self.classes)
 
 
 def epoch_stream(

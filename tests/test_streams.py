@@ -395,3 +395,36 @@ def test_a_run_over_epochs_is_its_rounds(data, tmp_path):
     best = fw.best_fixed_decision(problem, ball, data)
     by_rows, by_batches = (fw.regret(result, best, s) for s in (stream, list(stream)))
     np.testing.assert_allclose(by_rows, by_batches, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "classes", [["dog", "cat", "cow"], [2.5, -1.0, 0.0], [True, False], np.array(["b", "a"], "O")]
+)
+def test_labels_of_any_kind_are_numbered(classes):
+    """Runs are those of the numbers; a label that nobody told of leaves the learner as it is."""
+    rng = np.random.default_rng(0)
+    names = np.unique(np.asarray(classes))
+    y = rng.integers(names.size, size=(5, 8))
+    X = rng.normal(size=(5, 8, 3))
+    stream = fw.LabelledStream([*zip(X, names[y], strict=True)], classes)
+    assert stream.classes.tolist() == names.tolist()
+    problem, ball = fw.SoftmaxRegression(3, names.size), fw.RowL1Ball((names.size, 3), 2.0)
+    one, other = (fw.ORGFW(problem, ball) for _ in range(2))
+    for _ in range(2):
+        one.run(stream)
+        other.run([*zip(X, y, strict=True)])
+        assert np.array_equal(one.play(), other.play())
+    wrong = fw.LabelledStream([(X[0], names[y[0]]), (X[1], names[y[1]])], ["dog", "horse"])
+    with pytest.raises(ValueError, match=r"y has the label .* not among the classes"):
+        one.run(wrong)
+    assert np.array_equal(one.play(), other.play())
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [(["a"], "two labels or more"), ([0.0, np.nan], "without NaN"), ([None, "a"], "of one kind"),
+     ([["a", "b"]], "a list of two"), ("ab", "a list of two")],
+)  # fmt: skip
+def test_classes_that_cannot_be_used(classes, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        fw.LabelledStream([], classes)
