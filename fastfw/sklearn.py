@@ -264,7 +264,7 @@ class ProjectionFreeClassifier(ClassifierMixin, ProjectionFree):  # type: ignore
         -----
         ConvergenceWarning
             If the gap is larger than ``tol`` after ``max_iter`` epochs, or ``radius="auto"`` ended
-            at the smallest or the largest radius that it tries.
+            at the smallest or the largest radius that it tries, unless features are many.
         """
         self._fit_and_tell(X, y, sample_weight)
         return self
