@@ -26,7 +26,7 @@ from inspect import getdoc
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import later_methods, network
+from bench import later_methods, network, scale
 from bench.compare import blas, classifiers, handicap, one_thread, profile, rounds, shapes, text
 from bench.compare.turns import Work, load, machine
 from fastfw._files import atomic_write
@@ -95,6 +95,11 @@ SECTIONS = {
     "classifiers": Section("Beside scikit-learn's linear classifiers", classifiers.classifiers),
     "text": Section("Text beside other linear classifiers", text.text),
     "network-starts": Section("Where a network starts", network.starts),
+    "workers": Section(
+        "Rounds on a cluster", scale.workers,
+        "Milliseconds of a round against workers, and what they would be without communication",
+    ),
+    "memory": Section("Memory of a run over chunks", scale.memory),
     "network-gap": Section(
         "Proposition 1 measured", network.gap,
         "Smallest Frank-Wolfe gap against rounds, on logarithmic axes",

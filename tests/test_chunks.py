@@ -3,7 +3,10 @@
 import copy
 import importlib
 import itertools
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -250,6 +253,21 @@ def test_samples_are_held_where_they_may_be(monkeypatch):
         monkeypatch.setattr(_chunks, "_HELD", held * 4 * 8)
         best = fw.best_fixed_decision(problem, ball, da.from_array(A, chunks=(250, 4)), y, tol=1e-9)
         assert best.value == pytest.approx(wanted.value, rel=1e-9)
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_data():
+    code = (
+        "from fastfw import _chunks; _chunks._HELD = 1 << 24\n"
+        "from bench.scale import pass_over; print(*pass_over(400))"
+    )
+    root = Path(__file__).resolve().parents[1]
+    told = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=root
+    )
+    growth, _, _, made = map(float, told.stdout.split())
+    assert growth < 200.0  # MB, of 400
+    assert made < 15 * 25
 
 
 def test_own_problems_and_intervals_want_data_in_memory():

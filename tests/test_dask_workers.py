@@ -106,6 +106,22 @@ def test_where_rounds_are_played_is_measured_and_said(cluster, monkeypatch):
         fw.OAW(PROBLEM, BALL, engine="dask")
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_collected_and_summed_by_a_cluster_is_the_same(cluster, kind, monkeypatch):
+    monkeypatch.setattr(_workers, "_QUICKEST", 1e9)
+    for method in METHODS:
+        here, there = method(PROBLEM, BALL), method(PROBLEM, BALL)
+        result = there.run(next(streams(lazy(kind), Y)))
+        wanted = here.run(next(streams(KINDS[kind](X), Y)))
+        assert there.engine == "fused"
+        np.testing.assert_array_equal(result.losses, wanted.losses)
+        np.testing.assert_array_equal(result.decision, wanted.decision)
+    best = fw.best_fixed_decision(PROBLEM, BALL, lazy(kind), Y, tol=1e-9)
+    same = fw.best_fixed_decision(PROBLEM, BALL, KINDS[kind](X), Y, tol=1e-9)
+    assert best.value == pytest.approx(same.value, rel=1e-9)
+    assert best.gap <= 1e-9 * best.value
+
+
 def test_few_columns_travel_alone():
     a, b = (
         (1.0, _workers.Columns(np.array(columns), np.ones((C, len(columns))), (C, D)))

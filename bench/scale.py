@@ -1,0 +1,221 @@
+"""Data in chunks: rounds on workers beside a model of their cost, and what memory a run needs."""
+
+from __future__ import annotations
+
+import math
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import fastfw as fw
+from bench.compare.turns import Work
+from fastfw._plots import STYLES, new_figure, own_style, tidy
+
+C, D = 10, 784
+#: Rows of a chunk, and chunks, of the data that workers keep.
+ROWS, CHUNKS = 10_000, 8
+BATCHES = (600, 20_000, 100_000)
+#: Seconds that a worker waits before it answers, as a slower network would.
+LATENCIES = (0.0, 0.02)
+
+
+# --- rounds on workers ----------------------------------------------------------------------------
+
+
+class Costs(NamedTuple):
+    """What a round costs: overhead, a row, a level of the tree, a byte."""
+
+    fixed: float
+    row: float
+    latency: float
+    byte: float
+
+    def round(self, workers: int, batch: float, sent: float) -> float:
+        """Seconds of a round: compute / p + latency + bytes / bandwidth, up a tree of eights."""
+        levels = max(1, math.ceil(math.log(workers, 8))) if workers > 1 else 1
+        width = min(workers, 8)
+        numbers = 4.0 * batch / workers * self.byte
+        tree = levels * (self.latency + width * sent * self.byte)
+        return self.fixed + batch * self.row / workers + numbers + tree
+
+
+def _chunk(block_info: Any = None) -> Any:
+    place = block_info[None]["chunk-location"][0]
+    return np.random.default_rng(place).random((ROWS, D))
+
+
+def _wait(seconds: float) -> None:
+    """Let this worker's shards wait before they answer."""
+    from fastfw.learners._workers import Shard
+
+    own = getattr(Shard, "quick", Shard.sums)
+    Shard.quick = own  # type: ignore[attr-defined]
+
+    def late(*arguments: Any) -> Any:
+        time.sleep(seconds)
+        return own(*arguments)
+
+    Shard.sums = late if seconds else own  # type: ignore[method-assign]
+
+
+def _least_round(stream: Any, T: int) -> float:
+    """Return the seconds of the quickest of T rounds of ORGFW, but for the first two."""
+    problem, ball = fw.SoftmaxRegression(D, C), fw.RowL1Ball((C, D), 8.0)
+    result = fw.ORGFW(problem, ball, engine="dask").run(stream)
+    return float(np.diff(result.seconds)[1:].min())
+
+
+def workers(work: Work) -> Iterator[Any]:
+    """A round of ORGFW on a local cluster, d = 784, C = 10, float64, one thread for each worker.
+
+    The least of some rounds. The model is fixed + rows / p + latency + bytes / bandwidth: its first
+    two numbers are fitted to the rounds of one worker, the third is what was added, and all others
+    are predicted. Then it is followed to 1,000 workers with 1 TB of rows on 10 Gbit/s and
+    0.5 ms: batches of 1,000,000 rows, dense as here, and sparse, of 100 nonzeros among 1,000,000
+    columns, where workers send the columns that their rows have.
+    """
+    import dask.array as da
+    from distributed import Client, LocalCluster
+
+    X = da.map_blocks(_chunk, chunks=((ROWS,) * CHUNKS, (D,)), dtype=float)
+    y = np.random.default_rng(0).integers(0, C, ROWS * CHUNKS)
+    rounds = work.turns or 12
+    batches = BATCHES[:2] if work.quick else BATCHES
+    measured: dict[tuple[int, int, float], float] = {}
+    for p in (1, 2):
+        with (
+            LocalCluster(n_workers=p, threads_per_worker=1, dashboard_address=":0") as cluster,
+            Client(cluster) as client,
+        ):
+            for B in batches:
+                for wait in LATENCIES:
+                    client.run(_wait, wait)
+                    stream = fw.iid_stream(X, y, batch_size=B, rounds=rounds, seed=0)
+                    measured[p, B, wait] = _least_round(stream, rounds)
+    small, large = (measured[1, B, 0.0] for B in (batches[0], batches[-1]))
+    row = (large - small) / (batches[-1] - batches[0])
+    local = Costs(max(0.0, small - batches[0] * row), row, 0.0, 1e-9)
+    yield f"{'workers':<10}{'batch':>9}{'added ms':>10}{'ms':>10}{'model':>10}"
+    for (p, B, wait), seconds in measured.items():
+        predicted = local._replace(latency=wait).round(p, B, 8.0 * C * D)
+        yield f"{p:<10}{B:>9}{1e3 * wait:>10.0f}{1e3 * seconds:>10.1f}{1e3 * predicted:>10.1f}"
+    gain = measured[1, batches[-1], 0.0] / measured[2, batches[-1], 0.0]
+    yield f"two workers beside one, {batches[-1]} rows: {gain:.2f} times as fast"
+    yield ""
+    far = Costs(local.fixed, row, 5e-4, 8.0 / 10e9)
+    counts = [1, 2, 4, 8, 16, 32, 64, 125, 250, 500, 1000]
+    kinds = {"dense": (row, D * 8.0), "sparse": (row * 200 / D, 0.0)}
+    yield f"{'workers':<10}{'dense ms':>10}{'hours/TB':>10}{'sparse ms':>11}{'hours/TB':>10}"
+    curves: dict[str, list[float]] = {kind: [] for kind in kinds}
+    for p in counts:
+        line = f"{p:<10}"
+        for kind, (cost, bytes_of_row) in kinds.items():
+            B = 1_000_000
+            if kind == "sparse":  # columns that a worker's rows have, then those of all
+                columns = min(1e6, 100.0 * B / p)
+                sent, bytes_of_row = columns * (8.0 * C + 8.0), 1200.0
+            else:
+                sent = 8.0 * C * D
+            seconds = far._replace(row=cost).round(p, B, sent)
+            curves[kind].append(1e3 * seconds)
+            hours = seconds * 1e12 / bytes_of_row / B / 3600
+            line += f"{1e3 * seconds:>{10 if kind == 'dense' else 11}.0f}{hours:>10.2f}"
+        yield line
+    with own_style():
+        figure = new_figure(6.0, 3.6, 150)
+        axes = figure.subplots()
+        for (kind, values), (colour, style, _) in zip(curves.items(), STYLES, strict=False):
+            axes.plot(counts, values, color=colour, linestyle=style, label=f"{kind} rows")
+            ideal = [values[0] / p for p in counts]
+            axes.plot(counts, ideal, color=colour, linewidth=0.7, alpha=0.6)
+        axes.set(xlabel="workers", ylabel="ms a round", xscale="log", yscale="log")
+        axes.legend(frameon=False)
+        tidy(axes)
+    yield "workers.png", figure
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+def peak() -> float:
+    """Return the most memory that this process has had, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def pass_over(megabytes: float) -> tuple[float, float, float, int]:
+    """One epoch of ORGFW and ten steps of the comparator on lazily made chunks.
+
+    Returns the growth of the peak in MB, seconds of either, and how many chunks were made.
+    """
+    import dask.array as da
+
+    d, rows = 1000, 2000  # chunks of 16 MB
+    made = []
+
+    def chunk(block_info: Any = None) -> Any:
+        place = block_info[None]["chunk-location"][0]
+        made.append(place)
+        return np.random.default_rng(place).random((rows, d))
+
+    problem, ball = fw.SoftmaxRegression(d, C), fw.RowL1Ball((C, d), 8.0)
+
+    def go(n: int) -> tuple[float, float]:
+        X = da.map_blocks(chunk, chunks=((rows,) * n, (d,)), dtype=float, meta=np.empty((0, 0)))
+        y = X[:, :C].argmax(axis=1)
+        begun = time.perf_counter()
+        stream = fw.epoch_stream(X, y, batch_size=1000, shuffle="chunks", chunk_size=rows, seed=0)
+        fw.ORGFW(problem, ball).run(stream)
+        middle = time.perf_counter()
+        import warnings
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # ten steps need not suffice
+            fw.best_fixed_decision(problem, ball, X, y, max_iterations=10, tol=1e-12)
+        return middle - begun, time.perf_counter() - middle
+
+    go(1)  # compiles
+    made.clear()
+    before = peak()
+    epoch, comparator = go(max(1, round(megabytes / 16)))
+    return peak() - before, epoch, comparator, len(made)
+
+
+def memory(work: Work) -> Iterator[Any]:
+    """An epoch and a comparator over 8 GB of chunks that are made when needed, nothing on disk.
+
+    Growth of the process's peak memory. Then the time of an epoch over rows that are in memory,
+    beside that over a Dask array of the same rows: the least of some turns.
+    """
+    import dask.array as da
+
+    size = 400 if work.quick else 8000
+    code = f"from bench.scale import pass_over; print(*pass_over({size}))"
+    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    growth, epoch, comparator, made = map(float, told.stdout.split())
+    passes = made / (size / 16)
+    yield f"{size} MB: peak grows by {growth:.0f} MB; all chunks were made {passes:.1f} times"
+    yield f"epoch of ORGFW {epoch:.0f} s, ten steps of the comparator {comparator:.0f} s"
+    X, y = np.random.default_rng(0).random((20_000, D)), np.arange(20_000) % C
+    lazy = da.from_array(X, chunks=(2_000, D))
+    problem, ball = fw.SoftmaxRegression(D, C), fw.RowL1Ball((C, D), 8.0)
+    least = []
+    for rows in (X, lazy):
+        times = []
+        for _ in range(work.turns or 7):
+            stream = fw.epoch_stream(
+                rows, y, batch_size=600, epochs=2, shuffle="chunks", chunk_size=2_000
+            )
+            begun = time.perf_counter()
+            fw.ORGFW(problem, ball).run(stream)
+            times.append(time.perf_counter() - begun)
+        least.append(min(times))
+    here, chunks = least
+    yield (
+        f"two epochs in memory {here:.2f} s, of a Dask array {chunks:.2f} s: "
+        f"{here / chunks:.2f} times as fast"
+    )
