@@ -69,6 +69,11 @@ class Chunks(ABC):
         """
 
     @property
+    def _shares_memory(self) -> bool:
+        """Whether chunks are made in this process."""
+        return True
+
+    @property
     def n_samples(self) -> int:
         """Number of rows."""
         return self.shape[0]
@@ -119,26 +124,27 @@ class Chunks(ABC):
 
     def gather(self, rows: IndexArray, held: Any = None) -> Any:
         """Return the features of some rows, read-only, after those that are held already."""
-        chunk = np.searchsorted(self.ends, rows, side="right") - 1
-        order = np.argsort(chunk, kind="stable")
-        touched, first = np.unique(chunk[order], return_index=True)
+        order = np.argsort(rows, kind="stable")
+        chunk = np.searchsorted(self.ends, rows[order], side="right") - 1
+        touched, first = np.unique(chunk, return_index=True)
         places = np.split(order, first[1:])
         starts = self.ends[touched]
+        before = 0 if held is None else held.shape[0]
+        out = np.empty((before + rows.size, self.n_features), self.dtype)
         wanted = [
-            (int(k), (int(start), rows[place] - start))
+            (int(k), (int(start), rows[place] - start, before + place))
             for k, start, place in zip(touched, starts, places, strict=True)
         ]
-        before = 0 if held is None else held.shape[0]
-        parts = iter(self._each(_rows_of, wanted))
+        parts = iter(self._each(_rows_of, wanted, out if self._shares_memory else None))
         part = next(parts)
         if is_sparse(part):
             made = [*([] if held is None else [held]), part, *parts]
             back = np.argsort(np.concatenate([np.arange(before), before + order]))
             return taken(stacked(made), back)
-        out = np.empty((before + rows.size, self.n_features), self.dtype)
         out[:before] = 0.0 if held is None else held
         for place in places:
-            out[before + place] = part
+            if part is not None:
+                out[before + place] = part
             part = None  # before the next one is there
             part = next(parts, None)
         return sealed(out)
@@ -164,16 +170,26 @@ def check_chunk(chunk: Any, form: tuple[int, Any], first: int) -> Any:
         raise kind(f"in the chunk of X that begins with row {first}: {error}") from None
 
 
-def _rows_of(chunk: Any, form: tuple[int, Any], first: int, rows: IndexArray) -> Any:
-    """Return rows of a chunk, checked."""
+def _rows_of(
+    chunk: Any, form: tuple[int, Any], out: Any, first: int, rows: IndexArray, places: IndexArray
+) -> Any:
+    """Return rows of a chunk, checked, or write them to where they belong if they are dense.
+
+    Their numbers do not decrease.
+    """
     if is_sparse(chunk):
         return taken(check_chunk(chunk, form, first), rows)
-    if len(rows) == len(chunk) or getattr(chunk, "ndim", 0) != 2:
-        return check_chunk(chunk, form, first)[rows]
+    own: Any = rows
+    if rows[-1] - rows[0] == rows.size - 1 and (np.diff(rows) == 1).all():
+        own = slice(rows[0], rows[-1] + 1)  # no copy
     try:
-        return features(chunk[rows], n_features=form[0], dtype=form[1])
+        part = features(chunk[own], n_features=form[0], dtype=form[1])
     except (TypeError, ValueError):
-        return check_chunk(chunk, form, first)[rows]  # the error then says where
+        part = check_chunk(chunk, form, first)[own]  # the error then says where
+    if out is None:
+        return part
+    out[places] = part
+    return None
 
 
 def _made_of(chunk: Any, form: tuple[int, Any], f: Make, first: int, y: IndexArray) -> Any:
@@ -227,6 +243,14 @@ class DaskChunks(Chunks):
         if 0 in X.shape:
             raise ValueError(f"X is empty: its shape is {X.shape}")
         self.X = X
+
+    @property
+    def _shares_memory(self) -> bool:
+        import dask.local
+        import dask.threaded
+
+        used = dask.base.get_scheduler(collections=[self.X])
+        return used in (dask.threaded.get, dask.local.get_sync)
 
     @cached_property
     def blocks(self) -> list[Any]:

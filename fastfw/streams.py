@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from fastfw._checks import (
     shown,
 )
 from fastfw._checks import seed as checked_seed
-from fastfw._chunks import Chunks, chunks_of
+from fastfw._chunks import Chunks, DaskChunks, chunks_of
 from fastfw._codes import Codes, codes
 from fastfw._csr import is_sparse, taken
 
@@ -498,16 +499,30 @@ class IndexedStream:
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield the batches in order."""
-        for part in self._in_memory():
+        for part in self._held_parts():
             for chunk in part._rest():
                 for rows in chunk:
                     yield Batch._trusted(part.data, rows)
 
-    def _in_memory(self) -> Iterator[IndexedStream]:
-        """Yield the stream itself; of chunks, one stream after the other of rows that are held."""
+    def _held_parts(self) -> Iterator[IndexedStream]:
+        """Yield the stream itself; of chunks, one stream after the other of rows that are held.
+
+        While one is played the next is collected, where that is done by Dask.
+        """
         if isinstance(self.data, Dataset):
             yield self
-            return
+        elif not isinstance(self.data, DaskChunks):
+            yield from self._parts()
+        else:
+            parts = self._parts()
+            with ThreadPoolExecutor(1) as pool:
+                coming = pool.submit(next, parts, None)
+                while (part := coming.result()) is not None:
+                    coming = pool.submit(next, parts, None)
+                    yield part
+                    del part
+
+    def _parts(self) -> Iterator[IndexedStream]:
         for block in self._row_blocks(max(1, self.data.at_once // self.batch_size)):
             yield _held(self.data, block.reshape(-1), block.shape[1])
 
@@ -638,10 +653,7 @@ class _EpochStream(IndexedStream):
             parts.append(rng.permutation(np.concatenate(buffered)))
         return parts
 
-    def _in_memory(self) -> Iterator[IndexedStream]:
-        if isinstance(self.data, Dataset):
-            yield self
-            return
+    def _parts(self) -> Iterator[IndexedStream]:
         B, at_once = self.batch_size, max(self.batch_size, self.data.at_once)
         for epoch in range(self._skipped // self._per_epoch, self._epochs):
             parts = self._order(epoch)

@@ -144,7 +144,7 @@ def _rounds(
     if not isinstance(stream, IndexedStream) or not learner._fused:
         yield from _each(learner, stream)
         return
-    for part in stream._in_memory():
+    for part in stream._held_parts():
         if learner._fused and (learner._fuses_sparse or not part.data.is_sparse):
             yield from _indexed(learner, part, keep, wishes)
         else:
