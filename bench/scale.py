@@ -84,7 +84,7 @@ def workers(work: Work) -> Iterator[Any]:
 
     X = da.map_blocks(_chunk, chunks=((ROWS,) * CHUNKS, (D,)), dtype=float)
     y = np.random.default_rng(0).integers(0, C, ROWS * CHUNKS)
-    rounds = work.turns or 12
+    rounds = work.turns or 25
     batches = BATCHES[:2] if work.quick else BATCHES
     measured: dict[tuple[int, int, float], float] = {}
     for p in (1, 2):

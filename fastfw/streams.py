@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ from fastfw._checks import (
     shown,
 )
 from fastfw._checks import seed as checked_seed
-from fastfw._chunks import Chunks, DaskChunks, chunks_of
+from fastfw._chunks import Chunks, chunks_of
 from fastfw._codes import Codes, codes
 from fastfw._csr import is_sparse, taken
 
@@ -505,22 +504,11 @@ class IndexedStream:
                     yield Batch._trusted(part.data, rows)
 
     def _held_parts(self) -> Iterator[IndexedStream]:
-        """Yield the stream itself; of chunks, one stream after the other of rows that are held.
-
-        While one is played the next is collected, where that is done by Dask.
-        """
+        """Yield the stream itself; of chunks, one stream after the other of rows that are held."""
         if isinstance(self.data, Dataset):
             yield self
-        elif not isinstance(self.data, DaskChunks):
-            yield from self._parts()
         else:
-            parts = self._parts()
-            with ThreadPoolExecutor(1) as pool:
-                coming = pool.submit(next, parts, None)
-                while (part := coming.result()) is not None:
-                    coming = pool.submit(next, parts, None)
-                    yield part
-                    del part
+            yield from self._parts()
 
     def _parts(self) -> Iterator[IndexedStream]:
         for block in self._row_blocks(max(1, self.data.at_once // self.batch_size)):
