@@ -34,17 +34,15 @@ def same(found, wanted):
     np.testing.assert_allclose(found.gap_, wanted.gap_, rtol=1e-9)
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    "options",
+    ("options", "kind"),
     [
-        {"radius": "auto"},
-        {"method": "osfw", "scaling": None, "fit_intercept": False, "radius": 5.0},
-        {"method": "regularized_ofw", "radius": 5.0, "class_weight": "balanced"},
-        {"radius": 3.0, "batch_size": 500, "class_weight": {"a": 0.0, "b": 2.0}},
-        {"radius": 3.0, "dtype": np.float32},
+        ({"radius": "auto"}, "dense"),
+        ({"method": "osfw", "scaling": None, "fit_intercept": False, "radius": 5.0}, "csr"),
+        ({"method": "regularized_ofw", "radius": 5.0, "class_weight": "balanced"}, "csr"),
+        ({"radius": 3.0, "batch_size": 500, "class_weight": {"a": 0.0, "b": 2.0}}, "dense"),
+        ({"radius": 3.0, "dtype": np.float32}, "csr"),
     ],
-    ids=lambda options: options.get("method", "orgfw"),
 )
 def test_fit_gives_the_model_of_the_rows_in_memory(options, kind):
     with warnings.catch_warnings():
