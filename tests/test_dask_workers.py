@@ -142,6 +142,8 @@ def test_rounds_that_fail_leave_the_learner_as_it_was(cluster):
     assert (learner.t, learner.engine) == (1, "dask")
 
 
+# the oldest distributed warns of what it does itself when one actor calls another
+@pytest.mark.filterwarnings("ignore:The `Worker.actors` attribute:FutureWarning")
 def test_many_shards_make_a_tree(monkeypatch, cluster):
     monkeypatch.setattr(_workers, "_FAN_IN", 2)
     tasks = [(k, "rows", "step", []) for k in range(7)]
