@@ -52,7 +52,6 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
     problems: dict[str, tuple[Any, Any]] = {
         "softmax": (softmax, ball),
         "network": (network, network.l1_balls()),
-        "random ties": (softmax, rough),
         "function": (function, fastfw.L1Ball(5, radius=1.0)),
     }
 
@@ -75,7 +74,6 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
         "threads, bytes": ("softmax", [*linear, "MORGFW"], "bytes", {**sub_batches, "threads": 2}),
         "steps engine": ("softmax", ["MORGFW"], "dense", {**sub_batches, "engine": "steps"}),
         "network": ("network", ["ORGFW", "RegularizedOFW", "OFW", "OAW"], "dense", {}),
-        "random ties": ("random ties", ["ORGFW"], "sparse rows", {}),
         "function": ("function", ["ORGFW"], "dense", {}),
     }
 

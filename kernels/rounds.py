@@ -51,7 +51,7 @@ from .functions import Gathered, evaluate
 from .gradients import DENSE_PREVIOUS, NO_PREVIOUS, ONE_VERTEX_BACK
 from .l1 import LARGEST_LAZY_STEP, step
 from .parts import moves, room_of_parts, shared_gradient
-from .sets import OWN, SPARSE_ENTRIES, L1Balls, named, row_vertex, tail_vertex
+from .sets import L1, OWN, SPARSE_ENTRIES, Rows, row_vertex, tail_vertex
 
 __all__ = ["linear_rounds"]
 
@@ -278,24 +278,6 @@ def _sparse_gradient(
 
 
 @kernel()
-def _balls_of_sparse(set, A, batch, d, scale, pull, state, by_bounds, index, value):
-    """The vertex of l1 balls; returns a bound on the entries of d̃.
-
-    It is found by bounds, where that is less to look at than a sweep.
-    """
-    if by_bounds:
-        bounds.raise_bounds(A.indices, A.indptr, batch, d, state.edges, state.tree)
-        largest = bounds.first_largest(d, state.edges, state.tree, index[:, 0])
-        for c in range(index.shape[0]):
-            value[c, 0] = -set.radius[c] if d[index[c, 0], c] >= 0 else set.radius[c]
-        return largest
-    bounds.forget(state.tree)
-    return l1_vertex(
-        d, scale, pull, state.u, state.scalars[SCALE], state.start, set.radius, index, value
-    ) / (scale if pull != 0.0 else 1.0)
-
-
-@kernel()
 def _count(kinds, kind):
     """How many are of this kind."""
     n = 0
@@ -305,41 +287,35 @@ def _count(kinds, kind):
 
 
 @kernel()
-def _rows_of_sparse(set, A, batch, d, scale, pull, state, by_bounds, index, value):
-    """As `_balls_of_sparse`, for rows of any kind."""
+def _sparse_vertex(set, A, batch, d, scale, pull, state, by_bounds, index, value):
+    """The vertex of the first rows; returns a bound on the entries of d̃, infinity if there is none.
+
+    It is found by bounds, where that is less to look at than a sweep.
+    """
     n = index.shape[0]
-    if by_bounds and _count(set.kind[:n], SPARSE_ENTRIES) == n:
-        bounds.raise_bounds(A.indices, A.indptr, batch, d, state.edges, state.tree)
-        largest = 0.0
-        for c in range(n):
-            used, last = index[c, : set.count[c]], state.index[c, : set.count[c]]
-            top = bounds.k_largest(d, state.edges, state.tree, c, last, used)
-            largest = max(largest, top)
-            for q in range(used.shape[0]):
-                value[c, q] = -set.radius[c] if d[used[q], c] >= 0 else set.radius[c]
-            for q in range(used.shape[0], index.shape[1]):
-                index[c, q], value[c, q] = 0, 0.0
-        return largest
-    bounds.forget(state.tree)
-    u, s = state.u, state.scalars[SCALE]
-    return rows_vertex(set, d, scale, pull, u, s, state.start, index, value)
-
-
-_sparse_vertex = ByType({L1Balls: _balls_of_sparse, object: _rows_of_sparse})
-
-
-@kernel()
-def _no_function(set):
-    return False
-
-
-@kernel()
-def _some_function(set):
-    return _count(set.kind, OWN) > 0
-
-
-#: Whether the vertex of a finite direction may not be one: functions of the user's may fail.
-_may_fail = ByType({L1Balls: _no_function, object: _some_function})
+    balls, few = _count(set.kind[:n], L1) == n, _count(set.kind[:n], SPARSE_ENTRIES) == n
+    for c in range(n):
+        for q in range(set.count[c], index.shape[1]):
+            index[c, q], value[c, q] = 0, 0.0
+    if not (by_bounds and (balls or few)):
+        bounds.forget(state.tree)
+        u, s, start = state.u, state.scalars[SCALE], state.start
+        if balls:
+            largest = l1_vertex(d, scale, pull, u, s, start, set.radius, index, value)
+            return largest / scale if pull != 0.0 else largest
+        return rows_vertex(set, d, scale, pull, u, s, start, index, value)
+    bounds.raise_bounds(A.indices, A.indptr, batch, d, state.edges, state.tree)
+    largest = 0.0
+    if balls:
+        largest = bounds.first_largest(d, state.edges, state.tree, index[:, 0])
+    for c in range(n):
+        used = index[c, : set.count[c]]
+        if few:
+            last = state.index[c, : set.count[c]]
+            largest = max(largest, bounds.k_largest(d, state.edges, state.tree, c, last, used))
+        for q in range(used.shape[0]):
+            value[c, q] = -set.radius[c] if d[used[q], c] >= 0 else set.radius[c]
+    return largest
 
 
 @kernel()
@@ -363,7 +339,7 @@ def _sparse_conclude(
     if folded and not largest * scale + growth < limit:
         return False
     d = state.estimates[0]
-    aside = not keep or _may_fail(set)
+    aside = not keep or _count(set.kind, OWN) > 0  # functions of the user's may fail
     if aside:
         d = state.estimates[1]
         d[:] = state.estimates[0]
@@ -484,7 +460,7 @@ def linear_rounds(
         u, low, other, estimates, start, total, tails, index, value, scalars, edges, tree, support,
         known,
     ))  # fmt: skip
-    features, y, rows_of, team = borrow((features, y, named(set), (others, numbers, words)))
+    features, y, rows_of, team = borrow((features, y, Rows(*set), (others, numbers, words)))
     rows, starts, how, losses = borrow((rows, starts, how, losses))
     moved = moves(team, index)
     pulls = False

@@ -1,8 +1,7 @@
 """Sets made of rows: the vertex that minimises ⟨g, v⟩, row by row.
 
-A set is a named tuple; `row_vertex`, chosen by its type, finds the vertex of one row as k entries
-(index, value). Rows of the first layer come first. Those of the tail follow: row r ends at
-``end[r]`` there.
+`row_vertex` finds the vertex of one row as k entries (index, value). Rows of the first layer come
+first. Those of the tail follow: row r ends at ``end[r]`` there.
 """
 
 from __future__ import annotations
@@ -12,26 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._bits import magnitude_bits
-from ._dispatch import ByType
 from ._jit import kernel
 from .functions import call_vertex
 from .l1 import first_largest, one_of_largest
 
-__all__ = ["L1Balls", "Rows", "named", "row_vertex", "sift_down", "tail_vertex", "vertices"]
+__all__ = ["Rows", "row_vertex", "sift_down", "tail_vertex", "vertices"]
 
 #: What a row may be in: the l1 ball, with the first or one of several largest entries for a vertex;
 #: the simplex; the hull of vectors with k entries of one size; a set of the user's.
 L1, L1_RANDOM, SIMPLEX, SPARSE_ENTRIES = np.intp(0), np.intp(1), np.intp(2), np.intp(3)
 OWN = np.intp(4)
-
-
-class L1Balls(NamedTuple):
-    """Each row in an l1 ball, ties being decided by place."""
-
-    radius: Any
-    """Size of a vertex' entry, of each row."""
-    end: Any
-    """Where a row of the tail ends."""
 
 
 class Rows(NamedTuple):
@@ -136,7 +125,7 @@ def _own_vertex(address, g, index, value):
 
 
 @kernel()
-def _rows_vertex(set, g, r, index, value):
+def row_vertex(set, g, r, index, value):
     """The vertex of row r; False, with it unfinished, where g is not finite."""
     kind, radius, used = set.kind[r], set.radius[r], set.count[r]
     if kind == OWN:
@@ -164,32 +153,6 @@ def _rows_vertex(set, g, r, index, value):
         index[q] = 0
         value[q] = 0.0
     return True
-
-
-@kernel()
-def _l1_vertex(set, g, r, index, value):
-    """As `_rows_vertex`."""
-    j, finite = first_largest(g)
-    index[0] = j
-    value[0] = -set.radius[r] if g[j] >= 0 else set.radius[r]
-    return finite
-
-
-@kernel()
-def _named(set):
-    return L1Balls(*set)
-
-
-@kernel()
-def _same(set):
-    return set
-
-
-#: A set as it is; a plain tuple, which is passed from Python sooner, as `L1Balls`.
-named = ByType({tuple: _named, object: _same})
-
-#: The vertex of row r for the direction g, in `index` and `value`; whether g is finite.
-row_vertex = ByType({L1Balls: _l1_vertex, Rows: _rows_vertex})
 
 
 @kernel()

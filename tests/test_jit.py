@@ -367,7 +367,8 @@ from fastfw.kernels import _jit, sets
 assert sets.__file__.startswith(sys.argv[1]), sets.__file__
 g = np.array([[1.0, -3.0, 2.0], [0.5, 0.25, -7.0]])
 index, value = np.full((2, 1), -1), np.full((2, 1), np.nan)
-rows = sets.L1Balls(np.full(2, 2.0), np.zeros(2, np.intp))
+none = np.zeros(2, np.intp)
+rows = sets.Rows(none, np.full(2, 2.0), none + 1, np.zeros(2, np.uint64), none, none)
 sets.vertices(rows, g, index, value)
 stats = sets.vertices.stats
 print(json.dumps({

@@ -491,7 +491,6 @@ def test_oracles_report_a_direction_that_is_not_finite(bad, dtype):
 
 #: What a row may be in, and the same in plain NumPy: places and signs of the entries.
 KINDS = {
-    "balls": lambda g: ([np.argmax(np.abs(g))], -1),
     sets.L1: lambda g: ([np.argmax(np.abs(g))], -1),
     sets.L1_RANDOM: None,
     sets.SIMPLEX: lambda g: ([np.argmin(g)], 1),
@@ -501,12 +500,10 @@ KINDS = {
 
 def rows_of(kind, n):
     """n rows of one kind with entries of size 2."""
-    if kind == "balls":
-        return sets.L1Balls(np.full(n, 2.0), np.zeros(n, np.intp))
     count = 2 if kind == sets.SPARSE_ENTRIES else 1
     return sets.Rows(
         np.full(n, kind), np.full(n, 2.0), np.full(n, count), np.arange(n, dtype=np.uint64),
-        np.zeros(n, np.intp),
+        np.zeros(n, np.intp), np.zeros(n, np.intp),
     )  # fmt: skip
 
 
@@ -522,8 +519,7 @@ def test_vertices_of_rows(G, dtype):
     if not np.isfinite(G).all():
         return
     for kind, plain in KINDS.items():
-        width = 1 if kind == "balls" else 2
-        index, value = np.full((len(G), width), -1, np.intp), np.full((len(G), width), np.nan)
+        index, value = np.full((len(G), 2), -1, np.intp), np.full((len(G), 2), np.nan)
         assert sets.vertices(rows_of(kind, len(G)), G, index, value)
         for g, places, entries in zip(G, index, value, strict=True):
             if plain is None:
@@ -533,7 +529,7 @@ def test_vertices_of_rows(G, dtype):
             n = len(wanted)
             assert places[:n].tolist() == wanted
             signs = np.where(g[places[:n]] >= 0, -1.0, 1.0) if sign < 0 else np.ones(n)
-            assert entries.tolist() == [*(2.0 * signs), *[0.0] * (width - n)]
+            assert entries.tolist() == [*(2.0 * signs), *[0.0] * (2 - n)]
 
 
 @quick

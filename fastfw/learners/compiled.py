@@ -119,8 +119,7 @@ class LinearEngine(LazyEngine):
         self._radius = rows.radius
         # a function of the user's, which may fail
         self._own_set = set if any(block.kind == "OWN" for block in blocks) else None
-        # a named tuple takes a call from Python a microsecond more
-        self._rows = tuple(rows) if len(rows) == 2 else rows
+        self._rows = tuple(rows)  # a named tuple takes a call from Python a microsecond more
         self._mean = problem.reduction == "mean"
         self._reach = diameter_of(set) if plan.pulls else 0.0
         u = padded(start.reshape(-1)[: math.prod(first)].reshape(first), start.dtype)

@@ -88,8 +88,6 @@ def kernel_rows(blocks: list[Block], n_first: int) -> Any:
     ends -= ends[n_first - 1] if n_first else 0
     ends[:n_first] = 0
     ends = ends.astype(np.intp)
-    if all(block.kind == "L1" for block in blocks):
-        return sets.L1Balls(radii, ends)
     drawn = [counter.hashed(block.key, r) for block in blocks for r in range(block.n)]
     return sets.Rows(
         np.repeat([getattr(sets, block.kind) for block in blocks], counts),
