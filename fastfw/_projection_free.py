@@ -51,6 +51,12 @@ class Labelled(NamedTuple):
     """What `partial_fit` has to know of the first call: the classes, or the targets' units."""
 
 
+def _in_columns(method: Callable[[Any, Any], Any], model: Any, X: Any) -> Any:
+    """Return predictions for a chunk as a matrix."""
+    found = method(model, X)
+    return found.reshape(len(found), -1)
+
+
 def of_chunks(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Give a Dask array for one: by the model as it is now, chunk by chunk when asked for."""
 
@@ -62,10 +68,12 @@ def of_chunks(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         check_width(self, X)
         self._weights.freeze()
         like = method(self, np.zeros((1, X.shape[1]), X.dtype))
-        shape = {"drop_axis": 1} if like.ndim == 1 else {"chunks": (X.chunks[0], like.shape[1:])}
-        return X.rechunk({1: -1}).map_blocks(
-            partial(method, copy.copy(self)), meta=like[:0], **shape
-        )
+        columns = like.reshape(1, -1)
+        made = X.rechunk({1: -1}).map_blocks(
+            partial(_in_columns, method, copy.copy(self)),
+            meta=columns[:0], chunks=(X.chunks[0], columns.shape[1:]),
+        )  # fmt: skip
+        return made[:, 0] if like.ndim == 1 else made
 
     return of_any
 
