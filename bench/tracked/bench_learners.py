@@ -8,6 +8,7 @@ import tracemalloc
 from functools import partial
 
 import numpy as np
+from scipy import sparse
 
 import fastfw as fw
 
@@ -122,6 +123,49 @@ class Sparse(Learner):
 
     def track_error(self, method, features):
         return self.error(method, features)
+
+
+class Single:
+    """One row a round, of all features or of 100: what a round costs must not grow with d."""
+
+    params = (["dense 50", "dense 784", "csr 14", "csr 18", "csr 20"],)
+    param_names = ("features, the power of two for sparse ones",)
+    timeout = 600
+    number = 1
+    repeat = (3, 10, 5.0)
+    warmup_time = 0.0
+
+    def setup(self, features):
+        kind, size = features.split()
+        rng, n = np.random.default_rng(0), 500
+        self.y = rng.integers(2, size=n)
+        if kind == "dense":
+            self.X = rng.random((n, int(size)))
+        else:
+            rows, places = np.repeat(np.arange(n), 100), rng.integers(2 ** int(size), size=100 * n)
+            parts = rng.random(100 * n), (rows, places)
+            self.X = sparse.csr_array(sparse.coo_array(parts, shape=(n, 2 ** int(size))))
+        self.learner, self.stream = self.play(self.X)
+
+    def play(self, X, **options):
+        """Return a learner after its first run, and the stream."""
+        d = X.shape[1]
+        ball = fw.RowL1Ball((2, d), radius=10.0)
+        learner = fw.ORGFW(fw.SoftmaxRegression(d, 2), ball, **options)
+        stream = fw.iid_stream(X, self.y, batch_size=1, rounds=200, seed=1)
+        self.losses = learner.run(stream).losses
+        return learner, stream
+
+    def time_run_200_rounds(self, features):
+        self.learner.run(self.stream)
+
+    def track_error(self, features):
+        """Difference from single steps, on those features alone that some row has."""
+        self.play(self.X)
+        own = self.losses
+        used = self.X[:, np.unique(self.X.indices)] if sparse.issparse(self.X) else self.X
+        self.play(used, engine="steps")
+        return work.difference(own, self.losses, "float64")
 
 
 class Network:
