@@ -716,7 +716,14 @@ def interval_regret(
     if len(stream) != T:
         raise ValueError(_length_message(T, f"{len(stream)}"))
     least = -(-T // 8) if shortest is None else positive_int(shortest, "shortest")
-    rows = np.concatenate([*stream.row_blocks(T)])
+    blocks = [*stream.row_blocks(T)]
+    sizes = sorted({block.shape[1] for block in blocks})
+    if len(sizes) > 1:
+        raise ValueError(
+            f"stream must have batches of one size, but it has some of {sizes[0]} and some of "
+            f"{sizes[-1]} rows: choose a batch_size that divides the number of rows"
+        )
+    rows = np.concatenate(blocks)
     lengths = [1 << i for i in range(T.bit_length()) if 1 << i >= least]
     spans = {(first, first + n) for n in lengths for first in range(0, T - n + 1, n)} | {(0, T)}
     found = []

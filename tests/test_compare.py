@@ -354,6 +354,10 @@ def test_cautions():
             caution = method.caution(setting)
             assert (caution is None) == (setting in method.guarantees)
             assert caution is None or (setting in caution and "\n" not in caution)
+            one_for_any = caution is not None and "for any batches" in caution
+            assert one_for_any == (
+                setting == "stochastic" and method.guarantees == ("adversarial",)
+            )
 
 
 # --- bounds -----------------------------------------------------------------------------------

@@ -419,3 +419,23 @@ def test_all_methods_by_one_word():
     assert method_names(TABLE)("all") == method_names(METHODS)("ALL") == online
     assert method_names(NETWORK_METHODS)("all")[-2:] == ("svrf", "spiderfw")
     assert len(set(STYLES)) == len({style[0] for style in STYLES}) >= len(METHODS)
+
+
+def test_only_line_search_asks_a_set_for_its_convexity():
+    class Curved(fw.L2Ball):
+        def strong_convexity(self):  # a method, of another meaning
+            return None
+
+    problem = fw.SoftmaxRegression(2, 2)
+    fw.RegularizedOFW(problem, Curved((2, 2), 1.0), engine="steps")
+    with pytest.raises(TypeError, match=r"set\.strong_convexity"):
+        fw.RegularizedOFW(problem, Curved((2, 2), 1.0), step="line-search", engine="steps")
+
+
+def test_intervals_want_batches_of_one_size():
+    X, y = np.eye(4), np.array([0, 1, 0, 1])
+    problem, M = fw.SoftmaxRegression(4, 2), fw.RowL1Ball((2, 4), 1.0)
+    stream = fw.epoch_stream(X, y, batch_size=3, epochs=2, seed=0)
+    result = fw.ORGFW(problem, M).run(stream)
+    with pytest.raises(ValueError, match="stream must have batches of one size"):
+        fw.interval_regret(result, problem, M, stream)

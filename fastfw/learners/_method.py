@@ -156,8 +156,8 @@ class Method:
         if setting in self.guarantees:
             return None
         none = f"{self.label} has no regret guarantee"
-        if setting == "adversarial":
-            return f"{none} in the adversarial setting"
+        if setting == "adversarial" or "adversarial" not in self.guarantees:
+            return f"{none} in the {setting} setting"
         # What holds for any batches holds for random ones.
         return f"{none} of its own in the stochastic setting; the one for any batches applies"
 

@@ -41,9 +41,8 @@ class RegularizedOFW(ScaledLearner, LinearLearner):
         `strong_convexity`, such as `L2Ball`, eta = c / (T + 2)^{2/3}.
     scale : float, optional
         The constant c above. By default the theory's D/(2 G): D is the set's diameter and G a
-        bound on gradients, found in the first round. For `SoftmaxRegression` it is
-        √2 max ‖a‖ over the first batch, times B for the sum; for other problems the
-        norm of the first gradient.
+        bound on gradients, found in the first round. For `SoftmaxRegression` it is √2 max ‖a‖
+        over the first batch, times B for the sum; for other problems the first gradient's norm.
     eta : float, optional
         Deprecated: an earlier name of `scale`.
 
@@ -95,7 +94,8 @@ class RegularizedOFW(ScaledLearner, LinearLearner):
         self._searches = isinstance(step, str)
         if self._searches and step != "line-search":
             raise TypeError(f'step must be a number, a callable or "line-search", not {step!r}')
-        non_negative_float(getattr(set, "strong_convexity", 0.0), "set.strong_convexity")
+        if self._searches:
+            non_negative_float(getattr(set, "strong_convexity", 0.0), "set.strong_convexity")
         self._shareable = not self._searches
         schedules = {} if self._searches else {"step": RootSchedule(2.0) if step is None else step}
         super().__init__(
