@@ -83,7 +83,7 @@ def estimate(D: Any, G: Any, set: Any, index: Any, value: Any) -> None:
     real = G.dtype.type
     for c in range(G.shape[0]):
         rounds.blend(D[c], G[c], real(0.5), real(0.01))
-    sets.vertices(sets.named(set), G, index, value)
+    sets.vertices(sets.Rows(*set), G, index, value)
 
 
 @kernel(cache=False)
