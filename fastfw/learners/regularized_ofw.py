@@ -132,16 +132,16 @@ class RegularizedOFW(ScaledLearner, LinearLearner):
         return 1.0, 0.0, 1.0, self._strength(t, c), step
 
     def _coefficients(self, t: int, batch: Any, state: State) -> tuple[tuple[float, ...], State]:
-        c = self.scale
-        if not c:
-            rows = self.problem.rows(batch.held())
-            c = constant_of_rows(self.problem, self.set, state["x"], rows)
+        c = self.scale or constant_of_rows(
+            self.problem, self.set, state["x"], self.problem.rows(batch.held())
+        )
         return self._recursion(t, c), {"constant": np.array(c)}
 
     def _play_rounds(self, engine: Any, rows: Rows, starts: IndexArray, losses: FloatArray) -> int:
         c = float(engine.constant) or self._scale
-        first = Rows(rows.X, rows.y, rows.rows[: starts[1]])
-        c = c or constant_of_rows(self.problem, self.set, engine.decision(), first)
+        if not c:
+            first = Rows(rows.X, rows.y, rows.rows[: starts[1]])
+            c = constant_of_rows(self.problem, self.set, engine.decision(), first)
         engine.constant[...] = c  # of an engine that nobody has seen, if it had none
         how = in_rounds(partial(self._recursion, c=c), self._t, starts.size - 1)
         return int(engine.rounds(how, rows, starts, losses))
