@@ -181,6 +181,29 @@ def test_rounds_follow_the_reference_on_every_set(method, known, name):
     assert_follows(result, run, 10.0 * np.max(run[1]))
 
 
+@pytest.mark.parametrize("unit", [2.0**560, 2.0**-560])
+@pytest.mark.parametrize("kind", ["steps", "strong"])
+def test_line_search_has_no_unit(kind, unit):
+    """The same bits where squares of lengths leave the range of floats as where they do not."""
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((24, 4)), rng.integers(0, 2, 24)
+    batches, played = [(X[i : i + 2], y[i : i + 2]) for i in range(0, 24, 2)], []
+    # each of the logits says all or nothing, in either
+    for size in (unit, np.sqrt(unit)):
+        problem = fw.SoftmaxRegression(4, 2)
+        set = fw.RowL1Ball((2, 4), size)
+        if kind == "strong":
+            learner = fw.StronglyConvexOFW(problem, set, strong_convexity=1.0 / size)
+        else:
+            learner = fw.RegularizedOFW(
+                problem, set, step="line-search", rounds=12, scale=4.0 * size,
+                engine="steps",
+            )  # fmt: skip
+        played.append(all_rounds(learner, batches).decisions / size)
+    assert np.ptp(played[0]) > 0.1
+    assert (played[0] == played[1]).all()
+
+
 # --- bounds: losses are known, and so are all constants -------------------------------------------
 
 N, ROUNDS, LONG = 3, 60, 2000

@@ -6,6 +6,7 @@ handed over is read-only: an oracle that changes it fails instead of changing th
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -67,8 +68,13 @@ def line_search(
 ) -> float:
     """Best step in [0, 1] from x towards a vertex for ⟨gradient, ·⟩ + curvature/2 ‖· - x‖²."""
     away = x - toward(x, v, 1.0)
-    gap, bend = float(np.vdot(gradient, away)), curvature * float(np.vdot(away, away))
-    return 1.0 if gap >= bend else max(gap, 0.0) / bend
+    # in a power of 2 near its length: no square leaves the range of floats, no bit changes
+    unit = math.frexp(float(np.abs(away).max(initial=0.0)))[1] - 1
+    away = np.ldexp(away, -unit)
+    gap, bend = float(np.vdot(gradient, away)), curvature * 2.0**unit * float(np.vdot(away, away))
+    if gap >= bend:
+        return 1.0
+    return gap / bend if gap > 0.0 else 0.0
 
 
 def encode(set: Any, v: Vertex | npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
