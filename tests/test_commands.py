@@ -235,8 +235,6 @@ def test_backends_that_hand_over_no_results_one_by_one(blobs, tmp_path, whole, m
     ("name", "number"),
     [
         ("compare", "SIGKILL"),
-        ("figure1", "SIGKILL"),
-        ("network", "SIGINT"),
         ("tune", "SIGINT"),
         ("figure3", "SIGTERM"),
     ],
@@ -457,7 +455,6 @@ print(os.environ.get("MPLBACKEND"), dict.get(matplotlib.rcParams, "backend"))
 @pytest.mark.parametrize(
     ("given", "kept"),
     [
-        ("module://nowhere.at.all", "module://nowhere.at.all"),
         ("no such backend", None),
         ("TkAgg", "tkagg"),
     ],
@@ -544,8 +541,7 @@ sys.exit(main())
 @pytest.mark.parametrize(
     "module",
     [
-        "fastfw.cli", "argparse", "fractions", "difflib", "fastfw.experiments.methods",
-        "numpy", "fastfw.streams", "fastfw.datasets", "numba", "fastfw.regret",
+        "fastfw.cli", "argparse", "numpy", "numba", "fastfw.regret",
     ],
 )  # fmt: skip
 def test_ctrl_c_is_one_line_at_any_time(tmp_path, blobs, module):
@@ -579,10 +575,9 @@ def test_ctrl_c_ends_workers_without_a_word(tmp_path, blobs):
 
 
 @posix
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_worker_that_is_killed_is_one_line(tmp_path, blobs, capsys, monkeypatch, number):
+def test_a_worker_that_is_killed_is_one_line(tmp_path, blobs, capsys, monkeypatch):
     pytest.importorskip("joblib")
-    monkeypatch.setattr(trials, "_numbered", lambda *task: os.kill(os.getpid(), number))
+    monkeypatch.setattr(trials, "_numbered", lambda *task: os.kill(os.getpid(), signal.SIGKILL))
     assert run("tune", blobs, tmp_path, "--jobs", "2") == 1
     printed, err = capsys.readouterr()
     assert printed == ""

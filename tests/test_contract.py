@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import fastfw as fw
-from cells import CELLS, METHODS, REFUSED, ROUNDS, WORLDS, C, Cell, D, ball, dataset
+from cells import CELLS, METHODS, REFUSED, ROUNDS, WORLDS, C, Cell, D, N, ball, dataset
+from fastfw.kernels._jit import dispatchers
 from fastfw.sklearn import ProjectionFreeClassifier
-from sizes import quiet
+from sizes import about_compiling, quiet
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastfw.EngineWarning")
 cells = pytest.mark.parametrize("cell", CELLS, ids=str)
@@ -156,6 +157,68 @@ def test_rounds_that_fail_leave_no_trace(cell, after, tmp_path):
     assert same(one.losses, other.losses)
     assert same(one.decision, other.decision)
     assert same(one.average, other.average)
+
+
+@pytest.mark.parametrize(
+    "cell", [cell for cell in CELLS if cell[1:3] == ("softmax", "dense")], ids=str
+)
+def test_rounds_that_overflow_leave_no_trace(cell, tmp_path):
+    """Of finite features: the round is named."""
+    learner, twin = cell.learner(), cell.learner()
+    cell.play(learner, 0, 3), cell.play(twin, 0, 3)
+    before = shown(learner, tmp_path / "learner")
+    # rows along which two classes differ, with the label of the lesser one
+    x = learner.play()
+    along = np.where(x[0] < x[1], -1.0, 1.0).astype(cell.dtype)
+    X = np.tile(0.9 * np.finfo(cell.dtype).max * along, (N, 1)).astype(cell.dtype)
+    y = np.ones(N, int)
+    if cell.offline:
+        with pytest.raises(FloatingPointError, match="iteration 4: "), quiet():
+            learner.fit(X, y, iterations=4, resume=True)
+    else:
+        wide = fw.Batch(fw.Dataset(np.vstack([0.0 * X, X]), [*y, *y]), np.arange(N, 2 * N))
+        for bad in ((X, y), wide):
+            with pytest.raises(FloatingPointError, match="round 4: "), quiet():
+                learner.observe(bad)
+            assert shown(learner, tmp_path / "learner") == before
+        with pytest.raises(FloatingPointError, match=r"round [456]: "), quiet():
+            learner.run([*cell.batches()[3:5], (X, y)])
+    assert shown(learner, tmp_path / "learner") == before
+    one, other = (cell.play(each, 3, ROUNDS) for each in (learner, twin))
+    assert same(one.losses, other.losses)
+    assert same(one.decision, other.decision)
+
+
+@about_compiling
+@pytest.mark.parametrize(
+    "cell",
+    [c for c in CELLS if c.engine == "fused" and c.world in ("softmax", "network")
+     and c.layout in ("dense", "csr")],
+    ids=str,
+)  # fmt: skip
+def test_other_forms_of_the_same_data_need_no_other_kernels(cell):
+    def variants():
+        return {name: len(kernel.signatures) for name, kernel in dispatchers.items()}
+
+    def use(X, y):
+        if cell.offline:
+            learner.fit(X, y, iterations=3, checkpoints=[2])
+        else:
+            learner.observe((X, y))
+            learner.run([(X, y)])
+
+    data, learner = dataset(cell.layout, cell.dtype), cell.learner()
+    cell.play(learner, 0, 3), use(data.X, data.y)
+    before = variants()
+    if cell.layout == "csr":
+        wide = data.X.copy()
+        wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+        forms = [wide, data.X.tocoo()]
+    else:
+        forms = [np.asfortranarray(data.X), data.X.astype(data.X.dtype.newbyteorder())]
+    for X, y in zip(forms, (data.y.astype("u1"), data.y.tolist()), strict=True):
+        use(X, y)
+    assert variants() == before
 
 
 @cells

@@ -18,7 +18,7 @@ from fastfw.sets._convex import random_vertex
 from fastfw.sklearn import ProjectionFreeClassifier as Classifier
 from fastfw.streams import Batch, Dataset
 from learner_cases import METHODS, RADIUS, make, problem_and_ball, snapshot
-from sizes import about_compiling, quick, quiet, sized
+from sizes import quick, quiet, sized
 
 
 def same(a, b):
@@ -647,26 +647,6 @@ def test_a_round_that_overflows_changes_nothing(dtype, tmp_path):
         with quiet(), pytest.raises(FloatingPointError, match="round 7"):
             learner.observe((sparse.csr_array(X), [0, 1]))
         assert snapshot(learner, tmp_path / "learner.npz") == before
-
-
-@about_compiling
-def test_nothing_is_compiled_twice():
-    A, y = make_data()
-    S = sparse.csr_matrix(A)
-    wide = S.copy()
-    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
-
-    def variants():
-        """Of softmax regression: other models belong to other tests."""
-        return [s for s in kernels.residuals.signatures if str(s[1]) == "none"]
-
-    make(METHODS["ORGFW"], d=D).run(make_stream(S, y, 3))
-    before = variants()
-    for X in (wide, S.tocoo(), S.astype(int)):
-        learner = make(METHODS["OSFW"], d=D)
-        learner.run(make_stream(X, y, 3))
-        learner.observe((X, y))
-    assert variants() == before
 
 
 # --- what is measured against ---------------------------------------------------------------------

@@ -10,7 +10,7 @@ from scipy import stats
 
 import fastfw as fw
 import reference as ref
-from fastfw.kernels import counter, ftpl, meta, points, sub_batches, whole_batch
+from fastfw.kernels import counter, ftpl, meta, points, sub_batches
 
 KINDS = {"uniform": 0, "gaussian": 1, "exponential": 2, "gumbel": 3}
 LAWS = {
@@ -252,37 +252,6 @@ def test_loss_at_sparse_and_dense_points():
         x.reshape(-1)[rng.permutation(120)[:nonzero]] = rng.normal(size=nonzero)
         wanted = ref.loss(x, A[rows], y[rows], "sum")
         assert points.batch_loss(A, y, rows, x) == pytest.approx(wanted, rel=1e-13)
-
-
-def test_one_specialisation_per_precision():
-    """No engine compiles a kernel twice for one dtype."""
-    import numba
-
-    if numba.config.DISABLE_JIT:
-        pytest.skip("kernels are not compiled")
-    from meta_cases import learner, stream
-
-    kernels = (
-        sub_batches.sub_batch_round,
-        whole_batch.add_and_answer,
-        whole_batch.whole_batch_residuals,
-    )
-    for dtype in (np.float64, np.float32):
-        for size in (None, 2):
-            learner(fw.MORGFW, sub_batch_size=size, dtype=dtype).run(stream(3, dtype))
-            compiled = [len(kernel.signatures) for kernel in kernels]
-            for rounds in (None, 3):
-                own = learner(fw.MORGFW, rounds=rounds, sub_batch_size=size, dtype=dtype)
-                own.run(stream(3, dtype))
-                own.observe(data_pair(dtype))
-            assert [len(kernel.signatures) for kernel in kernels] == compiled
-
-
-def data_pair(dtype):
-    from meta_cases import B, data
-
-    X, y = data(B, dtype=dtype)
-    return X, y.astype(np.int32)
 
 
 @pytest.mark.parametrize("where", [{"t": 1.5}, {"t": 0}, {"t": -1}, {"k": 0}, {"t": "1"}])

@@ -23,10 +23,12 @@ MAKERS = {
     "OFW steps": Cell("OFW", "softmax", "csr", "float64", "steps"),
     "OAW": Cell("OAW", "network", "dense", "float64", "fused"),
     "OAW steps": Cell("OAW", "softmax", "pairs", "float64", "steps"),
+    "RegularizedOFW steps": Cell("RegularizedOFW", "softmax", "dense", "float64", "steps"),
     "RegularizedOFW": Cell("RegularizedOFW", "softmax", "dense", "float64", "fused"),
     "MORGFW": Cell("MORGFW", "softmax", "dense", "float64", "fused"),
     "MetaFrankWolfe steps": Cell("MetaFrankWolfe", "network", "dense", "float64", "fused"),
     "SVRF": Cell("SVRF", "softmax", "dense", "float64", "fused"),
+    "SVRF steps": Cell("SVRF", "softmax", "dense", "float64", "steps"),
     "SVRF csr": Cell("SVRF", "softmax", "csr", "float64", "fused"),
     "SpiderFW network": Cell("SPIDER-FW", "network", "dense", "float64", "fused"),
 }

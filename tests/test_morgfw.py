@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 import fastfw as fw
+from learner_cases import Box
 from meta_cases import SHAPE, assert_equals_reference, data, learner, stream
 
 ENGINES = ["fused", "steps"]
@@ -129,32 +130,6 @@ def test_epochs_keep_the_bits_in_files(method, engine, size, tmp_path):
         np.testing.assert_array_equal(loaded.average, loop.average)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(("size", "dtype"), [(None, np.float64), (2, np.float32)])
-def test_a_failing_round_leaves_no_trace(engine, size, dtype):
-    huge = 0.9 * np.finfo(dtype).max
-    options = {"rounds": 5, "sub_batch_size": size, "engine": engine, "dtype": dtype}
-    own, other = (learner(fw.MORGFW, **options) for _ in range(2))
-    good = list(stream(5, dtype))
-    X, y = (np.array(part) for part in good[0])
-    nan, wide, big = X.copy(), X.copy(), X.copy()
-    nan[3, 2] = np.nan
-    wide[:, :] = huge * np.sign(wide)
-    big[:] = huge
-    for batch in good:
-        for bad in (nan, X[:0], X[:, :3], "no"):
-            with pytest.raises((TypeError, ValueError)):
-                own.observe((bad, y))
-        with pytest.raises(ValueError, match="label"):
-            own.observe((X, y + 7))
-        with pytest.raises(FloatingPointError, match=f"round {own.t}"):
-            own.observe((wide, y))
-        np.testing.assert_array_equal(own.play(), other.play())
-        assert own.observe(batch).loss == other.observe(batch).loss
-    np.testing.assert_array_equal(own.play(), other.play())
-    np.testing.assert_array_equal(own.average, other.average)
-
-
 def test_large_numbers_that_do_not_overflow(tmp_path):
     """Near the largest number a round is played on a copy; its outcome is the same."""
     X, y = data(8)
@@ -192,18 +167,6 @@ def test_a_schedule_that_fails_in_the_next_epoch_leaves_no_trace(engine):
     np.testing.assert_array_equal(own.average, other.average)
 
 
-def test_a_run_that_fails_is_undone():
-    own, other = (learner(fw.MORGFW, rounds=5, sub_batch_size=2) for _ in range(2))
-    good = list(stream(5))
-    own.observe(good[0])
-    other.observe(good[0])
-    with pytest.raises(ValueError, match="round 3"):
-        own.run([good[1], (np.full((2, SHAPE[1]), np.inf), [0, 1])])
-    assert own.t == 2
-    for batch in good[1:]:
-        assert own.observe(batch).loss == other.observe(batch).loss
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_rounds_beyond_the_horizon(method):
     own = learner(method, rounds=2, sub_batch_size=2)
@@ -226,26 +189,16 @@ class Quadratic:
         return x - batch[0].mean()
 
 
-class Box:
-    """All entries in [-1, 1]; no projection."""
-
-    shape = (2, 3)
-    diameter = 2 * 6**0.5
-
-    def lmo(self, direction):
-        return np.where(np.asarray(direction) >= 0, -1.0, 1.0)
-
-
 @pytest.mark.parametrize("size", [None, 2])
 def test_any_problem_and_set(size):
-    own = fw.MORGFW(Quadratic(), Box(), rounds=40, base=fw.FTPL(50.0), sub_batch_size=size)
+    own = fw.MORGFW(Quadratic(), Box((2, 3)), rounds=40, base=fw.FTPL(50.0), sub_batch_size=size)
     assert own.engine == "steps"
     batch = (np.full((4, 1), 0.25), np.zeros(4, int))
     losses = [own.observe(batch).loss for _ in range(40)]
     assert np.mean(losses[-10:]) < 0.3 * losses[0]
     assert np.abs(own.play()).max() <= 1.0
     with pytest.raises(TypeError, match="OGD needs a set with project"):
-        fw.MORGFW(Quadratic(), Box(), base=fw.OGD())
+        fw.MORGFW(Quadratic(), Box((2, 3)), base=fw.OGD())
 
 
 def test_counts():

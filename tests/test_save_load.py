@@ -42,13 +42,12 @@ def write(path, header, arrays):
 # --- going on -------------------------------------------------------------------------------------
 
 
-@engines
-def test_going_on_in_another_process(engine, tmp_path):
+def test_going_on_in_another_process(tmp_path):
     X, y = make_data()
     np.savez(tmp_path / "data.npz", X=X, y=y)
     stream = fw.iid_stream(X, y, batch_size=5, rounds=30, seed=1)
-    wanted = make(METHODS["ORGFW"], engine).run(stream)
-    learner = make(METHODS["ORGFW"], engine)
+    wanted = make(METHODS["ORGFW"]).run(stream)
+    learner = make(METHODS["ORGFW"])
     learner.run(list(stream)[:BREAK])
     learner.save(tmp_path / "learner.npz")
     code = f"""
@@ -56,7 +55,7 @@ import numpy as np, fastfw as fw
 data = np.load("data.npz")
 stream = fw.iid_stream(data["X"], data["y"], batch_size=5, rounds=30, seed=1)
 learner = fw.ORGFW.load("learner.npz")
-assert learner.engine == {engine!r} and learner.t == {BREAK + 1}
+assert learner.engine == "fused" and learner.t == {BREAK + 1}
 result = learner.run(list(stream)[{BREAK}:])
 np.savez("result.npz", decision=result.decision, average=result.average, losses=result.losses)
 """
@@ -395,34 +394,19 @@ STATES = {
     "index beyond the features": tampered("index", put(1, D)),
     "index far beyond": tampered("index", put(0, 2**40)),
     "index negative": tampered("index", put(2, -1)),
-    "index as floats": tampered("index", lambda a: a.astype(float)),
-    "index too short": tampered("index", lambda a: a[:-1]),
     "u too narrow": tampered("u", lambda a: a[:, :-1]),
-    "u flat": tampered("u", lambda a: a.ravel()),
-    "u single": tampered("u", lambda a: a.astype(np.float32)),
-    "u nan": tampered("u", put((0, 0), np.nan)),
-    "u infinite": tampered("u", put((1, 2), np.inf)),
     "u outside the ball": tampered("u", put((1, 2), 1e3)),
-    "other point nan": tampered("other", put((0, 0), np.nan)),
-    "estimate nan": tampered("estimate", put((0, 0), np.nan)),
-    "sum infinite": tampered("sum", put((0, 0), -np.inf)),
     "value not of the ball": tampered("value", put(0, 1e9)),
-    "value nan": tampered("value", put(0, np.nan)),
     "scale zero": tampered("scalars", put(0, 0.0)),
     "scale too small": tampered("scalars", put(0, 1e-320)),
-    "scale nan": tampered("scalars", put(0, np.nan)),
     "scale above one": tampered("scalars", put(0, 2.0)),
     "weight nan": tampered("scalars", put(1, np.nan)),
     "last step too long": tampered("scalars", put(2, 1.5)),
     "parity": tampered("scalars", put(3, 0.5)),
     "parity large": tampered("scalars", put(3, 2.0)),
-    "too few scalars": tampered("scalars", lambda a: a[:2]),
-    "no u": lambda arrays: arrays.pop("state.u"),
-    "no scalars": lambda arrays: arrays.pop("state.scalars"),
     "no state": lambda arrays: [arrays.pop(n) for n in list(arrays) if n != "start"],
     "no start": lambda arrays: arrays.pop("start"),
     "start elsewhere": lambda arrays: arrays.update(start=np.full((C, D), 9.0)),
-    "something more": lambda arrays: arrays.update({"state.more": np.ones(3)}),
     "something else": lambda arrays: arrays.update({"more": np.ones(3)}),
 }
 
@@ -431,31 +415,6 @@ STATES = {
 def test_states_that_do_not_fit(tamper, tmp_path):
     path = tmp_path / "learner.npz"
     saved(path)
-    header, arrays = read(path)
-    tamper(arrays)
-    write(path, header, arrays)
-    one_line(path)
-
-
-@pytest.mark.parametrize(
-    "tamper",
-    [
-        tampered("x", lambda a: a[:, :-1]),
-        tampered("x", put((0, 0), np.nan)),
-        tampered("x", put((0, 0), 1e3)),
-        tampered("total", lambda a: a.astype(np.float32)),
-        tampered("d", lambda a: a[:, :-1]),
-        tampered("d", put((0, 0), np.nan)),
-        tampered("x_previous", lambda a: a.astype(complex)),
-        lambda arrays: arrays.pop("state.d"),
-        lambda arrays: arrays.pop("state.x_previous"),
-        lambda arrays: arrays.pop("state.total"),
-        lambda arrays: arrays.update({"state.more": np.ones(3)}),
-    ],
-)
-def test_states_of_the_steps_engine_that_do_not_fit(tamper, tmp_path):
-    path = tmp_path / "learner.npz"
-    saved(path, engine="steps")
     header, arrays = read(path)
     tamper(arrays)
     write(path, header, arrays)
