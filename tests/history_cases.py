@@ -15,7 +15,7 @@ SCHEDULES = {
     "long": fw.power_schedule(3.0, 0.5),
     "rough": lambda t: ROUGH[t % len(ROUGH)],
 }
-T = sized(80, 15)
+T = sized(40, 15)
 #: (C, d, B): batches that fill tiles of samples and classes and such that do not.
 SHAPES = [(2, 3, 1), (3, 6, 7), (10, 17, 12)]
 #: Every schedule with every shape; sums of losses with few.

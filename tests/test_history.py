@@ -97,7 +97,7 @@ def test_gradients_of_a_batch_and_of_the_past(layout, dtype, n, C, d):
 def test_a_step_moves_the_logits(layout, dtype):
     n, C, d = 70, 3, 9
     X, y, u, s = arrays(n, C, d, dtype)
-    X = X * (X > 0.0)
+    X = read_only(X * (X > 0.0))
     rows = read_only(np.arange(n)[::2].copy())
     index, value, eta = np.array([4, 0, 8]), np.array([2.0, -2.0, 2.0]), 0.3
     x = s * u.astype(np.float64)

@@ -1,15 +1,18 @@
 """Files of learners that lie about sizes, counts and values: refused before they cost anything."""
 
+import functools
 import io
 import json
+import tempfile
 import tracemalloc
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cells import Cell
-from test_save_load import read, write
+from test_save_load import one_line, read, write
 
 #: One of each engine that has a state of its own, with what belongs to its file.
 MAKERS = {
@@ -35,11 +38,19 @@ MAKERS = {
 HUGE = 2**62
 
 
-def half(cell, path):
-    """Save a learner in the middle of its rounds; return what its file holds."""
+@functools.cache
+def content(cell):
+    """Return the file of a learner in the middle of its rounds."""
     learner = cell.learner()
     cell.play(learner, 0, 3)
-    learner.save(path)
+    with tempfile.TemporaryDirectory() as folder:
+        learner.save(Path(folder) / "learner")
+        return (Path(folder) / "learner").read_bytes()
+
+
+def half(cell, path):
+    """Write such a file; return what it holds."""
+    path.write_bytes(content(cell))
     return read(path)
 
 
@@ -47,13 +58,11 @@ def refused(cell, path, peak=2e6):
     """Return the one line with which a file is refused, without much memory."""
     tracemalloc.start()
     try:
-        with pytest.raises(ValueError, match="is not a saved") as caught:
-            cell.kind.load(path)
+        said = one_line(path, cell.kind)
         assert tracemalloc.get_traced_memory()[1] < peak
     finally:
         tracemalloc.stop()
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    return said
 
 
 @pytest.mark.parametrize("cell", MAKERS.values(), ids=MAKERS)
@@ -79,7 +88,12 @@ def test_states_that_lie(cell, tmp_path):
                 continue
             if change is not None and (change.shape, change.dtype) == ((0, 0), array.dtype):
                 continue  # nothing has changed
-            refused(cell, path)
+            if array.dtype.kind == "i":
+                refused(cell, path)
+            else:
+                one_line(path, cell.kind)
+    write(path, header, {**arrays, "state.more": np.zeros(3)})
+    one_line(path, cell.kind)
     for name in ("sum", "total"):
         if f"state.{name}" in arrays:
             for value in (1e300, -1e30, 1e6):
@@ -173,8 +187,14 @@ def bomb(name):
     return lambda members: [*members.items(), (f"{name}.npy", zeros)]
 
 
-@pytest.mark.parametrize("name", ["state.more", "more", "header", "state.u", "start", "state.sum"])
-@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [
+        *((name, zipfile.ZIP_DEFLATED) for name in ("more", "header", "start", "state.sum")),
+        ("state.more", zipfile.ZIP_BZIP2),
+        ("state.u", zipfile.ZIP_LZMA),
+    ],
+)
 def test_archives_that_inflate(name, method, tmp_path):
     """A small file, which would need a thousand times as much memory."""
     path, cell = tmp_path / "learner.npz", MAKERS["ORGFW"]

@@ -44,6 +44,11 @@ def read_only(a):
     return a
 
 
+def alike(y):
+    """Labels of rows that all have the weight 1, as problems give them to kernels."""
+    return y, read_only(np.empty(0))
+
+
 def make_rows(rng, n, B):
     """Row numbers, repetitions and all, and the rows after them."""
     return (
@@ -311,13 +316,13 @@ def test_losses_and_gradient(case, s):
     A, y, U, rows, _ = make_data(case)
     dtype = U.dtype
     G, losses = np.full_like(U, np.nan), np.full(rows.size, np.nan)
-    loss = gradients.loss_and_gradient(A, SOFTMAX, y, rows, U, NO_TAIL, G, NO_TAIL)
+    loss = gradients.loss_and_gradient(A, SOFTMAX, alike(y), rows, U, NO_TAIL, G, NO_TAIL)
     A64, U64 = double(A[rows], U)
     dz = logit_error(A64, U64, dtype)
     wanted, gradient = ref.loss_and_gradient(U64, A64, y[rows], "sum")
     assert abs(loss - wanted) <= loss_error(dz, A64, U64, dtype)
     assert np.all(np.abs(G - gradient) <= gradient_error(A64, dz, dtype))
-    gradients.sample_losses(A, SOFTMAX, y, rows, U, s, NO_TAIL, losses)
+    gradients.sample_losses(A, SOFTMAX, alike(y), rows, U, s, NO_TAIL, losses)
     W = s * U64
     one_by_one = ref.log_sum_exp(A64 @ W.T) - (A64 @ W.T)[np.arange(rows.size), y[rows]]
     assert np.abs(losses - one_by_one).sum() <= loss_error(s * dz, A64, W, dtype)
@@ -372,7 +377,7 @@ def test_huge_logits_are_no_trouble(case, size):
     G = np.empty((C, C))
     with quiet():
         loss = gradients.loss_and_gradient(
-            read_only(A), SOFTMAX, y, rows, np.eye(C), NO_TAIL, G, NO_TAIL
+            read_only(A), SOFTMAX, alike(y), rows, np.eye(C), NO_TAIL, G, NO_TAIL
         )
     own = order[np.arange(B), y]
     eps = np.finfo(np.float64).eps
@@ -409,7 +414,7 @@ def test_a_bad_number_in_the_features_always_shows(dtype, mode, data):
             A, SOFTMAX, y, rows, u, 0.5, NO_TAIL, mode, u, NO_TAIL, index, step, 1.5, alpha, 0.5, G,
             NO_TAIL, ahead, gradients.room_for(A, SOFTMAX, u, NO_TAIL, 1),
         )  # fmt: skip
-        gradients.sample_losses(A, SOFTMAX, y, rows, u, 0.5, NO_TAIL, losses)
+        gradients.sample_losses(A, SOFTMAX, alike(y), rows, u, 0.5, NO_TAIL, losses)
     # The loss need not show it where u is sparse; every row of the gradient does, column by column.
     bad = ~np.isfinite(A[rows]).all(axis=0)
     assert not np.isfinite(G[:, bad]).any()

@@ -401,7 +401,7 @@ def test_projection_is_nearest(name, size):
     """P is nearest to x if <x - p, z - p> <= 0 for all z of the set; the oracle finds the worst."""
     own = SETS[name]()
     rng = np.random.default_rng(11)
-    for _ in range(sized(15, 6)):
+    for _ in range(6):
         x = size * rng.standard_normal(own.shape)
         before = x.copy()
         p = own.project(x)

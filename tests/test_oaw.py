@@ -49,7 +49,7 @@ def test_rounds_follow_the_reference(engine, step, reduction, shape):
 @engines
 def test_every_kind_of_step_is_taken_as_in_the_reference(engine):
     """Round by round: the same kind of step, the same vertices, the same weights."""
-    rounds = sized(200, 25)
+    rounds = sized(80, 25)
     problem, ball, stream, batches = case(SHAPES[1], rounds=rounds, seed=10)
     run = ref.oaw(np.zeros(ball.shape), batches, RADIUS, STEP)
     assert {"frank-wolfe", "away", "drop"} == set(run.kinds)
