@@ -7,6 +7,7 @@ and read-only arrays. It shares memory with what was given where no conversion i
 
 from __future__ import annotations
 
+import math
 import sys
 from array import array
 from collections.abc import Callable, Iterable
@@ -26,6 +27,27 @@ def is_sparse(X: object) -> bool:
     """Whether X is a sparse array or matrix of SciPy, in any format."""
     scipy_sparse = sys.modules.get("scipy.sparse")
     return scipy_sparse is not None and bool(scipy_sparse.issparse(X))
+
+
+def row_squares(A: Any) -> npt.NDArray[np.float64]:
+    """‖a‖² of every row, in float64."""
+    if is_sparse(A):
+        return np.asarray(A.astype(np.float64).power(2).sum(axis=1)).reshape(-1)
+    squares: npt.NDArray[np.float64] = np.einsum("ij,ij->i", A, A, dtype=np.float64)
+    return squares
+
+
+def row_norms(A: Any) -> npt.NDArray[np.float64]:
+    """Return ‖a‖ of every row in float64, where it is not nothing beside the largest."""
+    with np.errstate(over="ignore"):
+        squares = row_squares(A)
+        if 1e-290 < squares.max() < np.inf:
+            return np.sqrt(squares)
+        wide = A.astype(np.float64)  # in a power of 2 near the largest entry nothing is rounded
+        entries = wide.data if is_sparse(A) else wide
+        exponent = math.frexp(float(np.abs(entries).max(initial=0.0)))[1] - 1
+        np.ldexp(entries, -exponent, out=entries)
+        return np.ldexp(np.sqrt(row_squares(wide)), exponent)
 
 
 def csr_features(

@@ -24,7 +24,7 @@ from fastfw._checks import (
 )
 from fastfw._chunks import Chunks, chunks_of, is_dask
 from fastfw._codes import Codes
-from fastfw._csr import is_sparse, kernel_features, taken
+from fastfw._csr import is_sparse, kernel_features, row_squares, taken
 from fastfw._layout import padded, unpadded
 from fastfw.streams import Batch, Dataset
 
@@ -422,10 +422,7 @@ class SoftmaxRegression(Classification):
         is Σ ‖a‖² / 2 over the rows given.
         """
         A: Any = features(X, n_features=self.n_features, sparse=True)
-        if is_sparse(A):
-            squares = np.asarray(A.astype(np.float64).power(2).sum(axis=1))
-        else:
-            squares = np.einsum("ij,ij->i", A, A, dtype=np.float64)
+        squares = row_squares(A)
         return 0.5 * float(squares.max() if self._reduction == "mean" else squares.sum())
 
     def __repr__(self) -> str:

@@ -37,6 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import features, non_negative_float, positive_float, positive_int
+from fastfw._csr import row_norms
 
 __all__ = [
     "SoftmaxDirections",
@@ -824,14 +825,10 @@ def softmax_noise_bounds(X: npt.ArrayLike, n_classes: int, radius: float) -> Sof
     C = positive_int(n_classes, "n_classes", minimum=2)
     r = positive_float(radius, "radius")
     largest = np.maximum(A.max(axis=1), -A.min(axis=1)).astype(np.float64)
-    norms = np.sqrt(np.einsum("ij,ij->i", A, A, dtype=np.float64))
-    extreme = (largest > 0.0) & ~((norms > 1e-150) & (norms < 1e150))  # squares leave the range
-    unit = largest[extreme, None]
-    norms[extreme] = _product(largest[extreme], np.linalg.norm(A[extreme] / unit, axis=1))
     log_others = math.log(C - 1)
     u = _product(2.0, r, largest)
     q = np.exp(-np.logaddexp(0.0, -(log_others + u)))  # no overflow, whatever u
-    sigma = np.max(_product(2.0 * math.sqrt(2.0), q, norms))
+    sigma = np.max(_product(2.0 * math.sqrt(2.0), q, row_norms(A)))
     top = float(np.max(u))
     M = float(np.logaddexp(0.0, log_others + top) - np.logaddexp(0.0, log_others - top))
     return SoftmaxNoise(gradient_noise=float(sigma), value_noise=M)

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import fastfw as fw
 import reference as ref
@@ -400,6 +401,41 @@ def test_theory_is_the_default_of_ospf():
     assert learner.scale == pytest.approx(0.5 / G, rel=1e-14)
     sizes = [fw.OSPF(problem, ball, rounds=T).block_size for T in (1, 8, 9, 1000, 1001)]
     assert sizes == [1, 2, 3, 10, 11]
+
+
+@pytest.mark.parametrize("method", ["search", "ospf"])
+@pytest.mark.parametrize(
+    ("dtype", "power"), [("f8", 550), ("f8", 980), ("f8", -550), ("f4", -73), ("f4", 70)]
+)
+@pytest.mark.parametrize("layout", [np.array, scipy.sparse.csr_array, None])
+def test_the_constant_of_theory_has_no_unit(layout, dtype, power, method):
+    """The first gradients' bound is right where squares leave the range; what fails leaves none."""
+    A, y = np.random.default_rng(0).standard_normal((4, 3)).astype(dtype), [0, 1, 1, 0]
+
+    def learner():
+        if layout is None:  # of a function's gradient: steps of the same dtype
+            problem = fw.problem_from_function(lambda x, a: (float(a @ x), a), 3)
+            set = fw.L1Ball(3, 2.0)
+        else:
+            problem, set = fw.SoftmaxRegression(3, 2), fw.RowL1Ball((2, 3), 2.0)
+        if method == "ospf":
+            return fw.OSPF(problem, set, dtype=dtype)
+        return fw.RegularizedOFW(problem, set, step="line-search", engine="steps", dtype=dtype)
+
+    def batch(power):
+        X = np.ldexp(A, power)
+        return X[0] if layout is None else (layout(X), y)
+
+    plain, other = learner(), learner()
+    plain.observe(batch(0))
+    if dtype == "f8":
+        with pytest.raises(ValueError, match=r"scale must be given, or the loss or X rescaled"):
+            other.observe(batch(1021))
+        assert other.t == 1
+        assert not other.scale
+        assert not other.play().any()
+    other.observe(batch(power))
+    assert other.scale == np.ldexp(plain.scale, -power)
 
 
 def test_what_is_refused():

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, positive_float
-from fastfw._csr import is_sparse
+from fastfw._csr import row_norms
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._learner import count
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.sets._answers import diameter_of
+from fastfw.sets._convex import norm
 
 __all__ = ["ScaledLearner", "constant_of_batch", "constant_of_rows"]
 
@@ -64,7 +65,7 @@ def constant_of_batch(problem: Any, set: Any, batch: Any, gradient: npt.NDArray[
     if type(problem) is SoftmaxRegression:
         bound = _gradient_bound(problem, problem.rows(batch))
     else:
-        bound = float(np.linalg.norm(gradient))
+        bound = _size(gradient)
     return _constant(diameter_of(set), bound)
 
 
@@ -73,7 +74,7 @@ def constant_of_rows(problem: Any, set: Any, start: npt.NDArray[Any], rows: Rows
     if type(problem) is SoftmaxRegression:
         bound = _gradient_bound(problem, rows)
     else:
-        bound = float(np.linalg.norm(problem.of_rows(start, rows)[1]))
+        bound = _size(problem.of_rows(start, rows)[1])
     return _constant(diameter_of(set), bound)
 
 
@@ -81,7 +82,19 @@ def _constant(diameter: float, bound: float) -> float:
     """D/(2 G), neither 0 nor infinite: without gradients nothing needs to be held back."""
     if not diameter > 0.0:
         raise ValueError(f"scale must be given for a set of diameter {diameter}")
-    return min(diameter / (2.0 * min(max(bound, 1e-300), 1e300)), 1e300)
+    found = 0.5 * diameter / max(bound, 1e-300)
+    if found < 1e-300:
+        raise ValueError(
+            f"scale must be given, or the loss or X rescaled: D/(2 G), its default, is less than "
+            f"1e-300 for a set of diameter D = {diameter:.3g} and gradients of norm "
+            f"G = {bound:.3g} in the first round"
+        )
+    return min(found, 1e300)
+
+
+def _size(gradient: npt.NDArray[Any]) -> float:
+    """Euclidean norm; 1 where it is not finite, which rounds find by themselves."""
+    return norm(gradient) if np.isfinite(gradient).all() else 1.0
 
 
 def _gradient_bound(problem: SoftmaxRegression, rows: Rows) -> float:
@@ -90,9 +103,5 @@ def _gradient_bound(problem: SoftmaxRegression, rows: Rows) -> float:
     The gradient of a sample is (p - e_y) aᵀ and ‖p - e_y‖ <= √2.
     """
     A = rows.gathered()
-    n: int = A.shape[0]
-    if is_sparse(A):
-        longest = math.sqrt(2.0 * float(problem.with_reduction("mean").smoothness(A)))
-    else:
-        longest = math.sqrt(float(np.einsum("ij,ij->i", A, A, dtype=np.float64).max()))
-    return float(math.sqrt(2.0) * longest * problem.weight(n) * rows.weights.sum())
+    longest = float(row_norms(A).max())
+    return math.sqrt(2.0) * longest * problem.weight(A.shape[0]) * float(rows.weights.sum())

@@ -245,6 +245,12 @@ def normalise(x: FloatArray) -> tuple[npt.NDArray[np.float64], float]:
     return np.ldexp(wide, -exponent), math.ldexp(1.0, exponent)
 
 
+def norm(x: FloatArray) -> float:
+    """Euclidean norm, for entries of any size."""
+    small, unit = normalise(x)
+    return float(np.linalg.norm(small)) * unit
+
+
 def _first_bad(a: FloatArray) -> tuple[str, Any]:
     where = tuple(int(i) for i in np.argwhere(~np.isfinite(a))[0])
     return ", ".join(map(str, where)), a[where]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, as_array
-from fastfw.sets._convex import ConvexSet, normalise, radius_of, shape_of
+from fastfw.sets._convex import ConvexSet, norm, normalise, radius_of, shape_of
 from fastfw.sets._projections import project_simplex
 from fastfw.sets._vertex import DenseVertex, EntriesVertex, Vertex
 
@@ -184,14 +184,14 @@ class L2Ball(_Ball):
     def project(self, x: npt.ArrayLike) -> FloatArray:
         """Return the nearest point of the set, a new array: r x / ‖x‖ where x is outside. O(n)."""
         point = self._projectable(x)
-        norm = _norm(point)
-        if norm <= self._radius:
+        size = norm(point)
+        if size <= self._radius:
             return point.copy()
         return (-_opposite(point, self._radius)).astype(point.dtype)
 
     def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
         """Tell whether the norm is at most r (1 + tol)."""
-        return _norm(point) <= self._radius * (1.0 + tol)
+        return norm(point) <= self._radius * (1.0 + tol)
 
 
 class GroupVertex(EntriesVertex):
@@ -378,12 +378,6 @@ class GroupL1Ball(ConvexSet):
 def _nested(a: npt.NDArray[Any]) -> Any:
     """Return an array as nested tuples, which can be compared and hashed."""
     return tuple(map(_nested, a)) if a.ndim else a.item()
-
-
-def _norm(x: FloatArray) -> float:
-    """Euclidean norm, for entries of any size."""
-    small, unit = normalise(x)
-    return float(np.linalg.norm(small)) * unit
 
 
 def _opposite(g: FloatArray, radius: float) -> npt.NDArray[np.float64]:
