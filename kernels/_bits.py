@@ -1,7 +1,6 @@
 """Floating-point numbers seen as their bits, in loops that vectorise.
 
-Each function has a plain Python body, used when the JIT is disabled, and an overload
-made of an LLVM bit cast.
+Each function has a plain Python body, and for kernels an LLVM bit cast.
 """
 
 from __future__ import annotations
@@ -11,7 +10,8 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
+
+from ._instruction import instruction
 
 __all__ = ["magnitude_bits", "power_of_two"]
 
@@ -19,19 +19,7 @@ __all__ = ["magnitude_bits", "power_of_two"]
 _LAYOUT = {types.float64: (types.int64, 52, 1023), types.float32: (types.int32, 23, 127)}
 
 
-def magnitude_bits(value: Any) -> int:
-    """Bits of ``abs(value)`` as an integer: ordered like the magnitudes, NaN above inf."""
-    size = value.dtype.itemsize
-    return int(abs(value).view(f"i{size}"))
-
-
-def power_of_two(exponent: Any, like: Any) -> Any:
-    """``2**exponent`` in the type of ``like``, for exponents of normal numbers."""
-    return np.ldexp(type(like)(1), exponent)
-
-
-@intrinsic
-def _magnitude_bits(context, value):  # type: ignore[no-untyped-def]
+def _write_magnitude_bits(context, value):  # type: ignore[no-untyped-def]
     integer = _LAYOUT[value][0]
 
     def build(context, builder, signature, args):  # type: ignore[no-untyped-def]
@@ -42,8 +30,14 @@ def _magnitude_bits(context, value):  # type: ignore[no-untyped-def]
     return integer(value), build
 
 
-@intrinsic
-def _power_of_two(context, exponent, like):  # type: ignore[no-untyped-def]
+@instruction(_write_magnitude_bits)
+def magnitude_bits(value: Any) -> int:
+    """Bits of ``abs(value)`` as an integer: ordered like the magnitudes, NaN above inf."""
+    size = value.dtype.itemsize
+    return int(abs(value).view(f"i{size}"))
+
+
+def _write_power_of_two(context, exponent, like):  # type: ignore[no-untyped-def]
     integer, mantissa, bias = _LAYOUT[like]
 
     def build(context, builder, signature, args):  # type: ignore[no-untyped-def]
@@ -55,17 +49,7 @@ def _power_of_two(context, exponent, like):  # type: ignore[no-untyped-def]
     return like(integer, like), build
 
 
-@overload(magnitude_bits, inline="always")
-def _overload_magnitude_bits(value):  # type: ignore[no-untyped-def]
-    if value in _LAYOUT:
-        return lambda value: _magnitude_bits(value)
-    return None
-
-
-@overload(power_of_two, inline="always")
-def _overload_power_of_two(exponent, like):  # type: ignore[no-untyped-def]
-    if like == types.float64:
-        return lambda exponent, like: _power_of_two(np.int64(exponent), like)
-    if like == types.float32:
-        return lambda exponent, like: _power_of_two(np.int32(exponent), like)
-    return None
+@instruction(_write_power_of_two)
+def power_of_two(exponent: Any, like: Any) -> Any:
+    """``2**exponent`` in the type of ``like``, for exponents of normal numbers."""
+    return np.ldexp(type(like)(1), exponent)

@@ -11,18 +11,10 @@ from typing import Any
 
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, overload
+
+from ._instruction import instruction
 
 __all__ = ["borrow", "hold"]
-
-
-def borrow(value: Any) -> Any:
-    """Return arrays, or tuples of them, without a count of references; anything else as it is."""
-    return value
-
-
-def hold(value: Any) -> None:
-    """Keep arrays, of which borrowed ones are used, until here."""
 
 
 def _without_count(context: Any, builder: Any, kind: Any, value: Any) -> Any:
@@ -38,27 +30,26 @@ def _without_count(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return value
 
 
-@intrinsic
-def _borrow(context, value):  # type: ignore[no-untyped-def]
+def _write_borrow(context, value):  # type: ignore[no-untyped-def]
     def build(context, builder, signature, args):  # type: ignore[no-untyped-def]
         return _without_count(context, builder, value, args[0])
 
     return value(value), build
 
 
-@intrinsic
-def _hold(context, value):  # type: ignore[no-untyped-def]
+@instruction(_write_borrow)
+def borrow(value: Any) -> Any:
+    """Return arrays, or tuples of them, without a count of references; anything else as it is."""
+    return value
+
+
+def _write_hold(context, value):  # type: ignore[no-untyped-def]
     def build(context, builder, signature, args):  # type: ignore[no-untyped-def]
         return context.get_dummy_value()
 
     return types.none(value), build
 
 
-@overload(borrow, inline="always")
-def _overload_borrow(value):  # type: ignore[no-untyped-def]
-    return lambda value: _borrow(value)
-
-
-@overload(hold, inline="always")
-def _overload_hold(value):  # type: ignore[no-untyped-def]
-    return lambda value: _hold(value)
+@instruction(_write_hold)
+def hold(value: Any) -> None:
+    """Keep arrays, of which borrowed ones are used, until here."""

@@ -56,6 +56,26 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
         self._finalized = True
 
 
+class _Whole(JITCodeLibrary):  # type: ignore[misc]
+    """What Python calls: nobody else calls the code in it, so that it can be taken apart."""
+
+    def _optimize_final_module(self) -> None:
+        for function in self._final_module.functions:
+            if function.linkage == binding.Linkage.linkonce_odr and "NRT_" not in function.name:
+                function.linkage = binding.Linkage.internal
+        super()._optimize_final_module()
+
+
+class _Compiler(compiler.Compiler):  # type: ignore[misc]
+    """Numba's, of a `_Whole` unless it is told otherwise."""
+
+    def __init__(self, typingctx: Any, targetctx: Any, library: Any, *given: Any) -> None:
+        if library is None:
+            library = _Whole(targetctx.codegen(), "whole")
+            library.enable_object_caching()
+        super().__init__(typingctx, targetctx, library, *given)
+
+
 class _Part(NamedTuple):
     """A variant of a kernel for those that call it."""
 
@@ -89,7 +109,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     ) -> None:
         # what C would call is a third of a module, and of no use here
         options |= {"nopython": True, "no_cfunc_wrapper": True}
-        super().__init__(function, targetoptions=options)
+        super().__init__(function, targetoptions=options, pipeline_class=_Compiler)
         self._cache, self._apart = cache, apart
         self._type = _Type(self)
         self.typingctx._remove_global(self)

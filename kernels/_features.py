@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.extending import intrinsic, overload
 
+from ._dispatch import ByType
+from ._instruction import instruction
 from ._jit import kernel
 from ._tiles import _fetch, _loop, _Matrix
 
@@ -23,37 +24,7 @@ __all__ = ["ahead_of", "block_features", "block_space", "decode", "n_features"]
 _LINE = 64
 
 
-def n_features(A: Any) -> int:
-    """Columns of features."""
-    return int(A[0].shape[1] if isinstance(A, tuple) else A.shape[1])
-
-
-def block_space(A: Any, length: int, like: Any) -> tuple[Any, Any]:
-    """Space for decoded samples, and their row numbers in it; both empty for floats."""
-    if isinstance(A, tuple):
-        return np.empty((length, A[0].shape[1]), like.dtype), np.arange(length)
-    return np.empty((0, 1), like.dtype), np.arange(0)
-
-
-def block_features(A: Any, block: Any, ahead: Any, space: Any) -> tuple[Any, Any]:
-    """Features of a block of samples: a matrix, and the samples' rows in it.
-
-    Those of floats are where they are; bytes are decoded into `space`, while the samples `ahead`
-    are fetched.
-    """
-    if not isinstance(A, tuple):
-        return A, block
-    decode(A[0], A[1], block, ahead, space[0])
-    return space[0], space[1][: block.shape[0]]
-
-
-def ahead_of(A: Any, ahead: Any) -> Any:
-    """Rows that a product should fetch on the way: those ahead, or none that are decoded."""
-    return ahead[:0] if isinstance(A, tuple) else ahead
-
-
-@intrinsic
-def _fetch_row(context, A, i):  # type: ignore[no-untyped-def]
+def _write_fetch_row(context, A, i):  # type: ignore[no-untyped-def]
     def build(context, builder, signature, args):  # type: ignore[no-untyped-def]
         matrix = _Matrix(context, builder, signature.args[0], args[0])
         zero = args[1].type(0)
@@ -64,13 +35,9 @@ def _fetch_row(context, A, i):  # type: ignore[no-untyped-def]
     return types.none(A, types.intp), build
 
 
+@instruction(_write_fetch_row)
 def fetch_row(A: Any, i: Any) -> None:
     """Ask for a row of bytes."""
-
-
-@overload(fetch_row, inline="always")
-def _overload_fetch_row(A, i):  # type: ignore[no-untyped-def]
-    return lambda A, i: _fetch_row(A, i)
 
 
 @kernel(fastmath=frozenset({"contract"}))
@@ -88,37 +55,53 @@ def decode(codes, affine, block, ahead, out):
             decoded[j] = real(row[j]) * scale + offset
 
 
-def _coded(A: Any) -> bool:
-    return isinstance(A, types.BaseTuple)
+@kernel()
+def _columns(A):
+    return A.shape[1]
 
 
-@overload(n_features, inline="always")
-def _overload_n_features(A):  # type: ignore[no-untyped-def]
-    return (lambda A: A[0].shape[1]) if _coded(A) else (lambda A: A.shape[1])
+@kernel()
+def _columns_of_bytes(A):
+    return A[0].shape[1]
 
 
-@overload(block_space, inline="always")
-def _overload_block_space(A, length, like):  # type: ignore[no-untyped-def]
-    if _coded(A):
-        return lambda A, length, like: (
-            np.empty((length, A[0].shape[1]), like.dtype),
-            np.arange(length),
-        )
-    return lambda A, length, like: (np.empty((0, 1), like.dtype), np.arange(0))
+@kernel()
+def _no_space(A, length, like):
+    return np.empty((0, 1), like.dtype), np.arange(0)
 
 
-@overload(block_features, inline="always")
-def _overload_block_features(A, block, ahead, space):  # type: ignore[no-untyped-def]
-    if not _coded(A):
-        return lambda A, block, ahead, space: (A, block)
-
-    def block_features(A, block, ahead, space):  # type: ignore[no-untyped-def]
-        decode(A[0], A[1], block, ahead, space[0])
-        return space[0], space[1][: block.shape[0]]
-
-    return block_features
+@kernel()
+def _space_for_bytes(A, length, like):
+    return np.empty((length, A[0].shape[1]), like.dtype), np.arange(length)
 
 
-@overload(ahead_of, inline="always")
-def _overload_ahead_of(A, ahead):  # type: ignore[no-untyped-def]
-    return (lambda A, ahead: ahead[:0]) if _coded(A) else (lambda A, ahead: ahead)
+@kernel()
+def _as_they_are(A, block, ahead, space):
+    return A, block
+
+
+@kernel()
+def _decoded(A, block, ahead, space):
+    decode(A[0], A[1], block, ahead, space[0])
+    return space[0], space[1][: block.shape[0]]
+
+
+@kernel()
+def _all_ahead(A, ahead):
+    return ahead
+
+
+@kernel()
+def _none_ahead(A, ahead):
+    return ahead[:0]
+
+
+#: Columns of features.
+n_features = ByType({tuple: _columns_of_bytes, object: _columns})
+#: Space for decoded samples, and their row numbers in it; both empty for floats.
+block_space = ByType({tuple: _space_for_bytes, object: _no_space})
+#: Features of a block of samples: a matrix, and the samples' rows in it. Those of floats are where
+#: they are; bytes are decoded into the space, while the samples ahead are fetched.
+block_features = ByType({tuple: _decoded, object: _as_they_are})
+#: Rows that a product should fetch on the way: those ahead, or none that are decoded.
+ahead_of = ByType({tuple: _none_ahead, object: _all_ahead})

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from numba import types
-from numba.extending import intrinsic, overload
 
+from ._instruction import instruction
+from ._jit import kernel
 from ._tiles import _add_product, _lanes, _loop, _Matrix, _splat, _variable
 
 __all__ = ["SPREAD", "gather_tile", "tile_width"]
@@ -13,24 +14,13 @@ __all__ = ["SPREAD", "gather_tile", "tile_width"]
 SPREAD = 512
 
 
-def tile_width(itemsize: int) -> int:
+@kernel()
+def tile_width(itemsize):
     """Residuals per tile."""
     return SPREAD // itemsize
 
 
-@overload(tile_width, inline="always")
-def _overload_tile_width(itemsize):  # type: ignore[no-untyped-def]
-    return lambda itemsize: SPREAD // itemsize
-
-
-def gather_tile(values, places, low, high, R, k, G, j):  # type: ignore[no-untyped-def]
-    """G[j, k:k+w] += Σ values[q] R[places[q], k:k+w] over q from low to high; w as `tile_width`."""
-    w = tile_width(R.itemsize)
-    G[j, k : k + w] += values[low:high] @ R[places[low:high], k : k + w]
-
-
-@intrinsic
-def _gather_tile(context, values, places, low, high, R, k, G, j):  # type: ignore[no-untyped-def]
+def _write(context, values, places, low, high, R, k, G, j):  # type: ignore[no-untyped-def]
     def build(context, builder, signature, args):  # type: ignore[no-untyped-def]
         values, places = (
             context.make_array(signature.args[n])(context, builder, args[n]).data for n in (0, 1)
@@ -53,8 +43,8 @@ def _gather_tile(context, values, places, low, high, R, k, G, j):  # type: ignor
     return types.none(values, places, n, n, R, n, G, n), build
 
 
-@overload(gather_tile, inline="always")
-def _overload_gather_tile(values, places, low, high, R, k, G, j):  # type: ignore[no-untyped-def]
-    return lambda values, places, low, high, R, k, G, j: _gather_tile(
-        values, places, low, high, R, k, G, j
-    )
+@instruction(_write)
+def gather_tile(values, places, low, high, R, k, G, j):  # type: ignore[no-untyped-def]
+    """G[j, k:k+w] += Σ values[q] R[places[q], k:k+w] over q from low to high; w as `tile_width`."""
+    w = tile_width(R.itemsize)
+    G[j, k : k + w] += values[low:high] @ R[places[low:high], k : k + w]

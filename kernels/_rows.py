@@ -12,8 +12,8 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
 
+from ._instruction import instruction
 from ._tiles import _CONTRACT, _add_product, _loop, _Matrix, _splat, _variable
 
 __all__ = ["WIDTHS", "row_products", "row_updates"]
@@ -36,11 +36,6 @@ def _updates(width: int) -> Callable[..., None]:
         G[places[low:high], c : c + width] += values[low:high, None] * r[c : c + width]
 
     return tile
-
-
-#: By number of classes.
-row_products = {width: _products(width) for width in WIDTHS}
-row_updates = {width: _updates(width) for width in WIDTHS}
 
 
 class _Row:
@@ -68,7 +63,6 @@ def _pointer(builder: Any, array: Any, k: Any, lanes: int, kind: Any) -> Any:
 
 
 def _build_products(width: int) -> Any:
-    @intrinsic
     def tile(context, values, places, low, high, U, c, z):  # type: ignore[no-untyped-def]
         def build(context, builder, signature, args):  # type: ignore[no-untyped-def]
             row = _Row(context, builder, signature.args[:2], *args[:2])
@@ -98,7 +92,6 @@ def _build_products(width: int) -> Any:
 
 
 def _build_updates(width: int) -> Any:
-    @intrinsic
     def tile(context, values, places, low, high, r, c, G):  # type: ignore[no-untyped-def]
         def build(context, builder, signature, args):  # type: ignore[no-untyped-def]
             row = _Row(context, builder, signature.args[:2], *args[:2])
@@ -119,21 +112,6 @@ def _build_updates(width: int) -> Any:
     return tile
 
 
-def _register(width: int) -> None:
-    products, updates = _build_products(width), _build_updates(width)
-
-    @overload(row_products[width], inline="always")
-    def choose_products(values, places, low, high, U, c, z):  # type: ignore[no-untyped-def]
-        return lambda values, places, low, high, U, c, z: products(
-            values, places, low, high, U, c, z
-        )
-
-    @overload(row_updates[width], inline="always")
-    def choose_updates(values, places, low, high, r, c, G):  # type: ignore[no-untyped-def]
-        return lambda values, places, low, high, r, c, G: updates(
-            values, places, low, high, r, c, G
-        )
-
-
-for _width in WIDTHS:
-    _register(_width)
+#: By number of classes.
+row_products = {width: instruction(_build_products(width))(_products(width)) for width in WIDTHS}
+row_updates = {width: instruction(_build_updates(width))(_updates(width)) for width in WIDTHS}

@@ -19,8 +19,8 @@ from typing import Any
 
 from llvmlite import binding, ir
 from numba import types
-from numba.extending import intrinsic, overload
 
+from ._instruction import instruction
 from ._jit import kernel
 
 __all__ = ["NOT_YET", "OVER", "claim", "edge", "next_open", "peek", "publish", "rest", "wait_for"]
@@ -42,37 +42,12 @@ def edge(n, parts, k, unit):
     return min(n, (n + unit - 1) // unit * k // parts * unit)
 
 
-def peek(words: Any, i: Any) -> int:
-    """Return word i."""
-    return int(words[i])
-
-
-def publish(words: Any, i: Any, value: Any) -> None:
-    """Set word i."""
-    words[i] = value
-
-
-def claim(words: Any, i: Any) -> int:
-    """Add one to word i; return what it was before."""
-    with _lock:
-        before = int(words[i])
-        words[i] = before + 1
-    return before
-
-
-def rest(turns: Any) -> int:
-    """Wait a moment, after so many turns of waiting; leave the core to others if it takes long."""
-    time.sleep(0)
-    return int(turns) + 1
-
-
 def _word(context: Any, builder: Any, kind: Any, words: Any, i: Any) -> Any:
     data = context.make_array(kind)(context, builder, words).data
     return builder.gep(data, [i])
 
 
-@intrinsic
-def _peek(context, words, i):  # type: ignore[no-untyped-def]
+def _write_peek(context, words, i):  # type: ignore[no-untyped-def]
     def build(context, builder, signature, args):  # type: ignore[no-untyped-def]
         pointer = _word(context, builder, signature.args[0], *args)
         return builder.load_atomic(pointer, "acquire", 8)
@@ -80,8 +55,13 @@ def _peek(context, words, i):  # type: ignore[no-untyped-def]
     return types.int64(words, types.intp), build
 
 
-@intrinsic
-def _publish(context, words, i, value):  # type: ignore[no-untyped-def]
+@instruction(_write_peek)
+def peek(words: Any, i: Any) -> int:
+    """Return word i."""
+    return int(words[i])
+
+
+def _write_publish(context, words, i, value):  # type: ignore[no-untyped-def]
     def build(context, builder, signature, args):  # type: ignore[no-untyped-def]
         pointer = _word(context, builder, signature.args[0], *args[:2])
         builder.store_atomic(args[2], pointer, "release", 8)
@@ -90,13 +70,27 @@ def _publish(context, words, i, value):  # type: ignore[no-untyped-def]
     return types.none(words, types.intp, types.int64), build
 
 
-@intrinsic
-def _claim(context, words, i):  # type: ignore[no-untyped-def]
+@instruction(_write_publish)
+def publish(words: Any, i: Any, value: Any) -> None:
+    """Set word i."""
+    words[i] = value
+
+
+def _write_claim(context, words, i):  # type: ignore[no-untyped-def]
     def build(context, builder, signature, args):  # type: ignore[no-untyped-def]
         pointer = _word(context, builder, signature.args[0], *args)
         return builder.atomic_rmw("add", pointer, ir.IntType(64)(1), "acq_rel")
 
     return types.int64(words, types.intp), build
+
+
+@instruction(_write_claim)
+def claim(words: Any, i: Any) -> int:
+    """Add one to word i; return what it was before."""
+    with _lock:
+        before = int(words[i])
+        words[i] = before + 1
+    return before
 
 
 def _call(builder: Any, name: str, result: Any) -> None:
@@ -105,55 +99,26 @@ def _call(builder: Any, name: str, result: Any) -> None:
     builder.call(function, [])
 
 
-@intrinsic
-def _pause(context):  # type: ignore[no-untyped-def]
-    """What a core is told in a loop that waits: nothing to hurry for, and nothing to guess."""
-
+def _write_rest(context, turns):  # type: ignore[no-untyped-def]
     def build(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        if binding.get_process_triple().startswith(("x86_64", "i686")):
-            _call(builder, "llvm.x86.sse2.pause", ir.VoidType())
-        return context.get_dummy_value()
+        patient = builder.icmp_signed("<", args[0], args[0].type(_PATIENCE))
+        with builder.if_else(patient) as (keep, leave):
+            with keep:  # what a core is told in a loop that waits
+                if binding.get_process_triple().startswith(("x86_64", "i686")):
+                    _call(builder, "llvm.x86.sse2.pause", ir.VoidType())
+            with leave:  # let another thread have the core, on systems of the POSIX kind
+                if binding.address_of_symbol("sched_yield") is not None:
+                    _call(builder, "sched_yield", ir.IntType(32))
+        return builder.add(args[0], args[0].type(1))
 
-    return types.none(), build
-
-
-@intrinsic
-def _yield(context):  # type: ignore[no-untyped-def]
-    """Let another thread have the core, on systems of the POSIX kind."""
-
-    def build(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        if binding.address_of_symbol("sched_yield") is not None:
-            _call(builder, "sched_yield", ir.IntType(32))
-        return context.get_dummy_value()
-
-    return types.none(), build
+    return types.int64(types.int64), build
 
 
-@overload(peek, inline="always")
-def _overload_peek(words, i):  # type: ignore[no-untyped-def]
-    return lambda words, i: _peek(words, i)
-
-
-@overload(publish, inline="always")
-def _overload_publish(words, i, value):  # type: ignore[no-untyped-def]
-    return lambda words, i, value: _publish(words, i, value)
-
-
-@overload(claim, inline="always")
-def _overload_claim(words, i):  # type: ignore[no-untyped-def]
-    return lambda words, i: _claim(words, i)
-
-
-@overload(rest, inline="always")
-def _overload_rest(turns):  # type: ignore[no-untyped-def]
-    def rest(turns):  # type: ignore[no-untyped-def]
-        if turns < _PATIENCE:
-            _pause()
-        else:
-            _yield()
-        return turns + 1
-
-    return rest
+@instruction(_write_rest)
+def rest(turns: Any) -> int:
+    """Wait a moment, after so many turns of waiting; leave the core to others if it takes long."""
+    time.sleep(0)
+    return int(turns) + 1
 
 
 @kernel()

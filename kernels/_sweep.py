@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
 
+from ._instruction import instruction
 from ._tiles import (
     _CONTRACT,
     GROUP,
@@ -50,10 +50,6 @@ def _sweep(width: int) -> Callable[..., None]:
     return tile
 
 
-#: By number of classes.
-sweep_tile = {width: _sweep(width) for width in range(1, WIDEST + 1)}
-
-
 def _larger(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
@@ -82,7 +78,6 @@ def _largest(builder: Any, vector: Any, lanes: int) -> Any:
 
 
 def _build_sweep(width: int) -> Any:
-    @intrinsic
     def tile(context, A, i0, i1, i2, i3, R, c, k, keep, D, S, row, tops):  # type: ignore[no-untyped-def]
         def build(context, builder, signature, args):  # type: ignore[no-untyped-def]
             A, R, D, S, tops = (
@@ -143,16 +138,7 @@ def _build_sweep(width: int) -> Any:
     return tile
 
 
-def _use(width: int) -> None:
-    compiled = _build_sweep(width)
-
-    @overload(sweep_tile[width], inline="always")
-    def _tile(A, i0, i1, i2, i3, R, c, k, keep, D, S, row, tops):  # type: ignore[no-untyped-def]
-        def tile(A, i0, i1, i2, i3, R, c, k, keep, D, S, row, tops):  # type: ignore[no-untyped-def]
-            compiled(A, i0, i1, i2, i3, R, c, k, keep, D, S, row, tops)
-
-        return tile
-
-
-for _width in sweep_tile:
-    _use(_width)
+#: By number of classes.
+sweep_tile = {
+    width: instruction(_build_sweep(width))(_sweep(width)) for width in range(1, WIDEST + 1)
+}

@@ -18,7 +18,8 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
+
+from ._instruction import instruction
 
 __all__ = ["GROUP", "WIDEST", "backward_tile", "forward_tile"]
 
@@ -46,11 +47,6 @@ def _backward(width: int) -> Callable[..., None]:
         G[c : c + width, start:stop] += R[c : c + width, k : k + GROUP] @ a
 
     return tile
-
-
-#: By number of classes.
-forward_tile = {width: _forward(width) for width in range(1, WIDEST + 1)}
-backward_tile = {width: _backward(width) for width in range(1, WIDEST + 1)}
 
 
 # ---------------------------------------------------------------------- code generation
@@ -183,7 +179,6 @@ def _whole_vectors(builder: Any, start: Any, stop: Any, lanes: int) -> Any:
 
 
 def _build_forward(width: int) -> Any:
-    @intrinsic
     def tile(context, A, i0, i1, i2, i3, U, c, start, stop, Z, k, p, q):  # type: ignore[no-untyped-def]
         def build(context, builder, signature, args):  # type: ignore[no-untyped-def]
             A, U, Z = (_Matrix(context, builder, signature.args[n], args[n]) for n in (0, 5, 9))
@@ -225,7 +220,6 @@ def _build_forward(width: int) -> Any:
 
 
 def _build_backward(width: int) -> Any:
-    @intrinsic
     def tile(context, A, i0, i1, i2, i3, R, c, k, start, stop, G, p, q):  # type: ignore[no-untyped-def]
         def build(context, builder, signature, args):  # type: ignore[no-untyped-def]
             A, R, G = (_Matrix(context, builder, signature.args[n], args[n]) for n in (0, 5, 10))
@@ -264,23 +258,8 @@ def _build_backward(width: int) -> Any:
     return tile
 
 
-def _register(tile: Callable[..., None], built: Any, *, forward: bool) -> None:
-    if forward:
+_WIDTHS = range(1, WIDEST + 1)
 
-        @overload(tile, inline="always")
-        def choose(A, i0, i1, i2, i3, U, c, start, stop, Z, k, p, q):  # type: ignore[no-untyped-def]
-            return lambda A, i0, i1, i2, i3, U, c, start, stop, Z, k, p, q: built(
-                A, i0, i1, i2, i3, U, c, start, stop, Z, k, p, q
-            )
-    else:
-
-        @overload(tile, inline="always")
-        def choose(A, i0, i1, i2, i3, R, c, k, start, stop, G, p, q):  # type: ignore[no-untyped-def]
-            return lambda A, i0, i1, i2, i3, R, c, k, start, stop, G, p, q: built(
-                A, i0, i1, i2, i3, R, c, k, start, stop, G, p, q
-            )
-
-
-for _width in range(1, WIDEST + 1):
-    _register(forward_tile[_width], _build_forward(_width), forward=True)
-    _register(backward_tile[_width], _build_backward(_width), forward=False)
+#: By number of classes.
+forward_tile = {width: instruction(_build_forward(width))(_forward(width)) for width in _WIDTHS}
+backward_tile = {width: instruction(_build_backward(width))(_backward(width)) for width in _WIDTHS}

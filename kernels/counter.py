@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
 
+from ._instruction import instruction
 from ._jit import kernel
 
 __all__ = ["NOISE", "ROWS", "draw_batches", "draw_rows", "hashed", "key", "magnitude", "unit"]
@@ -28,6 +28,19 @@ _FIRST = 0xBF58476D1CE4E5B9
 _SECOND = 0x94D049BB133111EB
 
 
+def _write_hashed(context, key, i):  # type: ignore[no-untyped-def]
+    def build(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        word = ir.IntType(64)
+        z = builder.mul(builder.add(args[1], word(1)), word(_GOLDEN))
+        z = builder.add(args[0], z)
+        for shift, factor in ((30, _FIRST), (27, _SECOND)):
+            z = builder.mul(builder.xor(z, builder.lshr(z, word(shift))), word(factor))
+        return builder.xor(z, builder.lshr(z, word(31)))
+
+    return types.uint64(types.uint64, types.uint64), build
+
+
+@instruction(_write_hashed)
 def hashed(key: Any, i: Any) -> Any:
     """64 random bits: output i = 0, 1, ... of SplitMix64 started at `key`."""
     z = (int(key) + (int(i) + 1) * _GOLDEN) & _MASK
@@ -36,48 +49,23 @@ def hashed(key: Any, i: Any) -> Any:
     return np.uint64(z ^ (z >> 31))
 
 
-@overload(hashed, inline="always")
-def _overload_hashed(key, i):  # type: ignore[no-untyped-def]
-    golden, first, second = np.uint64(_GOLDEN), np.uint64(_FIRST), np.uint64(_SECOND)
-    one, a, b, c = np.uint64(1), np.uint64(30), np.uint64(27), np.uint64(31)
+def _write_unit(context, bits):  # type: ignore[no-untyped-def]
+    def build(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        # The mantissa of a number of [1, 2): unlike a conversion, this vectorises everywhere.
+        word = ir.IntType(64)
+        mantissa = builder.or_(builder.lshr(args[0], word(12)), word(0x3FF0000000000000))
+        return builder.fsub(builder.bitcast(mantissa, ir.DoubleType()), ir.DoubleType()(1.0))
 
-    def hashed(key, i):  # type: ignore[no-untyped-def]
-        z = np.uint64(key) + (np.uint64(i) + one) * golden
-        z = (z ^ (z >> a)) * first
-        z = (z ^ (z >> b)) * second
-        return z ^ (z >> c)
-
-    return hashed
+    return types.float64(types.uint64), build
 
 
+@instruction(_write_unit)
 def unit(bits: Any) -> Any:
     """A number of [0, 1) from the upper 52 of 64 bits: a multiple of 2**-52."""
     return np.float64((int(bits) >> 12) * 2.0**-52)
 
 
-@intrinsic
-def _as_float(context, bits):  # type: ignore[no-untyped-def]
-    def build(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return types.float64(types.uint64), build
-
-
-@overload(unit, inline="always")
-def _overload_unit(bits):  # type: ignore[no-untyped-def]
-    # The mantissa of a number of [1, 2): unlike a conversion, this vectorises everywhere.
-    shift, one = np.uint64(12), np.uint64(0x3FF0000000000000)
-    return lambda bits: _as_float((bits >> shift) | one) - 1.0
-
-
-def magnitude(bits: Any, like: Any) -> Any:
-    """The number >= 0 whose bits are those of an integer, in float64; see `magnitude_bits`."""
-    size = like.dtype.itemsize
-    return np.float64(np.array(bits, f"i{size}").view(f"f{size}")[()])
-
-
-@intrinsic
-def _magnitude(context, bits, like):  # type: ignore[no-untyped-def]
+def _write_magnitude(context, bits, like):  # type: ignore[no-untyped-def]
     def build(context, builder, signature, args):  # type: ignore[no-untyped-def]
         value = builder.bitcast(args[0], context.get_value_type(like))
         return context.cast(builder, value, like, types.float64)
@@ -85,9 +73,11 @@ def _magnitude(context, bits, like):  # type: ignore[no-untyped-def]
     return types.float64(bits, like), build
 
 
-@overload(magnitude, inline="always")
-def _overload_magnitude(bits, like):  # type: ignore[no-untyped-def]
-    return lambda bits, like: _magnitude(bits, like)
+@instruction(_write_magnitude)
+def magnitude(bits: Any, like: Any) -> Any:
+    """The number >= 0 whose bits are those of an integer, in float64; see `magnitude_bits`."""
+    size = like.dtype.itemsize
+    return np.float64(np.array(bits, f"i{size}").view(f"f{size}")[()])
 
 
 @kernel()

@@ -12,7 +12,7 @@ import numpy as np
 from ._features import block_features, block_space, n_features
 from ._jit import REASSOCIATE, kernel
 from .gradients import ADDED, DENSE_PREVIOUS, FIRST, NO_PREVIOUS, scaled
-from .models import head, workspace
+from .models import dot, head, workspace
 
 #: Samples of a batch that is few: always, and where they have no more features than this.
 ALWAYS, OF_SHORT, SHORT = 3, 16, 64
@@ -36,19 +36,11 @@ def room_for_few(A, model, u, tail, starts):
     return np.empty_like(Z), block_space(A, n, u), Z, workspace(model, Z, tail)
 
 
-@kernel(fastmath=REASSOCIATE)
-def _dot(a, b):
-    total = a.dtype.type(0)
-    for j in range(b.shape[0]):
-        total += a[j] * b[j]
-    return total
-
-
 @kernel()
 def _outputs(features, at, u, s, Z):
     for c in range(u.shape[0]):
         for k in range(at.shape[0]):
-            Z[c, k] = s * _dot(u[c], features[at[k]])
+            Z[c, k] = s * dot(u[c], features[at[k]])
 
 
 @kernel()

@@ -16,11 +16,13 @@ import numpy as np
 
 from ._dispatch import ByType
 from ._jit import REASSOCIATE, kernel
+from .products import add_multiple
 from .softmax import exp_shifted, label_of, log_loss, residual, softmax, weight_of
 
 __all__ = [
     "backpropagate",
     "block_losses",
+    "dot",
     "head",
     "may_be_sparse",
     "scores",
@@ -106,17 +108,11 @@ def _multiply_slope(h, code, d):
             d[i] = d[i] if h[i] > nothing else nothing
 
 
-@kernel(fastmath=frozenset({"contract"}))
-def _add_multiple(a, x, out):
-    """Add a x to `out`."""
-    for i in range(out.shape[0]):
-        out[i] += a * x[i]
-
-
 @kernel(fastmath=REASSOCIATE)
-def _dot(a, b):
+def dot(a, b):
+    """⟨a, b⟩ in their precision, of as many entries as b has."""
     total = a.dtype.type(0)
-    for i in range(a.shape[0]):
+    for i in range(b.shape[0]):
         total += a[i] * b[i]
     return total
 
@@ -153,7 +149,7 @@ def _network_scores(model, space, Z, tail):
         for i in range(z.shape[0]):
             z[i] = bias
         for j in range(m):
-            _add_multiple(real(tail[m + c * m + j]), H[j], z)
+            add_multiple(z, real(tail[m + c * m + j]), H[j])
 
 
 @kernel()
@@ -164,13 +160,13 @@ def backpropagate(model, space, tail, R, add, gradient):
     real = R.dtype.type
     for c in range(n_classes):
         for j in range(m):
-            gradient[m + c * m + j] += _dot(Z2[c], H[j])
+            gradient[m + c * m + j] += dot(Z2[c], H[j])
         gradient[m + n_classes * m + c] += _sum(Z2[c])
     for j in range(m):
         for i in range(scratch.shape[0]):
             scratch[i] = real(0.0)
         for c in range(n_classes):
-            _add_multiple(real(tail[m + c * m + j]), Z2[c], scratch)
+            add_multiple(scratch, real(tail[m + c * m + j]), Z2[c])
         _multiply_slope(H[j], model, scratch)
         gradient[j] += _sum(scratch)
         r = R[j]

@@ -73,7 +73,7 @@ def _slots(c, n_classes, first, count):
 
 
 @kernel(fastmath=frozenset({"contract"}))
-def _add_multiple(z, factor, a):
+def add_multiple(z, factor, a):
     """Z += factor a."""
     for i in range(a.shape[0]):
         z[i] += factor * a[i]
@@ -90,7 +90,7 @@ def _forward_short(A, rows, U, Z):
             At[j, k] = row[j]
     for c in range(U.shape[0]):
         for j in range(d):
-            _add_multiple(Z[c], U[c, j], At[j])
+            add_multiple(Z[c], U[c, j], At[j])
 
 
 @kernel()

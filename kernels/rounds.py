@@ -13,6 +13,8 @@ or `functions.Function`) and a set (`sets`), chosen by their types.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from . import bounds
@@ -95,39 +97,57 @@ def pulled(g, strength, u, scale, start, direction):
         direction[j] = g[j] + strength * (scale * u[j] - start[j])
 
 
+@kernel()
+def _in_unit(a, per):
+    """Scale without the freedom to multiply in another order, which could leave the range."""
+    return per * np.float64(a)
+
+
 @kernel(fastmath=REASSOCIATE)
-def _product(a, b):
-    total = 0.0
-    for j in range(a.shape[0]):
-        total += np.float64(a[j]) * np.float64(b[j])
-    return total
+def _products(direction, u, per):
+    """⟨direction, per u⟩ and ‖per u‖²."""
+    gap, bend = 0.0, 0.0
+    for j in range(u.shape[0]):
+        scaled = _in_unit(u[j], per)
+        gap += np.float64(direction[j]) * scaled
+        bend += scaled * scaled
+    return gap, bend
 
 
 @kernel()
 def look(direction, s, u, index, value, line):
-    """Add, for the line from x = s u to v, ⟨direction, x - v⟩ and ‖x - v‖² to `line`."""
-    gap, bend = s * _product(direction, u), s * s * _product(u, u)
+    """Add ⟨direction, x - v⟩ and ‖x - v‖² to `line`, in its unit, for a line from s u to v."""
+    per = 1.0 / line[2]
+    gap, bend = _products(direction, u, per)
+    gap, bend = s * gap, s * s * bend
     for q in range(index.shape[0]):
-        j, v = index[q], value[q]
+        j, v = index[q], per * value[q]
         gap -= np.float64(direction[j]) * v
-        bend += v * (v - 2.0 * s * np.float64(u[j]))
+        bend += v * (v - 2.0 * s * (per * np.float64(u[j])))
     line[0] += gap
     line[1] += bend
 
 
 @kernel()
-def line_for(eta, room):
-    """Room for `look`, none where the step is given."""
-    line = room[: 2 if np.isnan(eta) else 0]
+def line_for(eta, reach, room):
+    """Room for `look`, none where the step is given: two sums, and the unit of lengths they are in.
+
+    The unit is a power of 2 near `reach`: no square leaves the range of floats, no bit changes.
+    """
+    line = room[: 3 if np.isnan(eta) else 0]
     line[:] = 0.0
+    if line.shape[0] > 0:
+        line[2] = math.ldexp(1.0, max(-1020, min(math.frexp(reach)[1], 1020)))
     return line
 
 
 @kernel()
 def best_step(line, pull):
     """The step in [0, 1] that is best along a line of `look`."""
-    gap, bend = line[0], pull * line[1]
-    return 1.0 if gap >= bend else max(gap, 0.0) / bend
+    gap, bend = line[0], pull * line[2] * line[1]
+    if gap >= bend:
+        return 1.0
+    return gap / bend if gap > 0.0 else 0.0
 
 
 @kernel()
@@ -226,7 +246,7 @@ def _dense_conclude(
     real = u.dtype.type
     parity = int(scalars[PARITY])
     old, g = state.estimates[parity], state.estimates[1 - parity]
-    direction, line = space[0], line_for(eta, space[2])
+    direction, line = space[0], line_for(eta, reach, space[2])
     if not _choose_tail(model, set, gamma, reduction, pull, parity, state, n, index, value, line):
         return False
     few = is_few(batch.shape[0], d)
@@ -258,7 +278,7 @@ def _dense_conclude(
 def _dense_space(A, model, starts, state, pulls, team):
     room = room_of_parts(A, model, starts, state.u, state.tails, state.index, team)
     direction = np.empty(n_features(A) if pulls else 0, state.u.dtype)
-    return direction, room, np.zeros(2), room_for_few(A, model, state.u, state.tails[NOW], starts)
+    return direction, room, np.empty(3), room_for_few(A, model, state.u, state.tails[NOW], starts)
 
 
 # ---------------------------------------------------------------------- sparse rows
@@ -327,7 +347,7 @@ def _sparse_conclude(
     n = u.shape[1]
     real = u.dtype.type
     parity = int(scalars[PARITY])
-    R, line = space[1][: batch.shape[0]], line_for(eta, space[2])
+    R, line = space[1][: batch.shape[0]], line_for(eta, reach, space[2])
     if not _choose_tail(model, set, gamma, reduction, pull, parity, state, n, index, value, line):
         return False
     # d = scale d̃ needs no sweep to shrink. Nothing is changed before the round is known to go well.
@@ -382,7 +402,7 @@ def _sparse_space(A, model, starts, state, pulls, team):
     for t in range(starts.shape[0] - 1):
         longest = max(longest, starts[t + 1] - starts[t])
     room = room_for(model, state.u, state.tails[NOW], longest)
-    return room, np.empty((longest, state.u.shape[1]), state.u.dtype), np.zeros(2)
+    return room, np.empty((longest, state.u.shape[1]), state.u.dtype), np.empty(3)
 
 
 # ---------------------------------------------------------------------- functions of the user's
@@ -411,7 +431,7 @@ def _gathered_conclude(
     A, model, set, batch, how, anchored, reduction, reach, state, space, index, value, places
 ):
     parity, pull, eta = int(state.scalars[PARITY]), how[PULL], how[ETA]
-    line = line_for(eta, space[1])
+    line = line_for(eta, reach, space[1])
     if not _choose_tail(
         model, set, how[GAMMA], reduction, pull, parity, state, 0, index, value, line
     ):
@@ -424,7 +444,7 @@ def _gathered_conclude(
 
 @kernel()
 def _gathered_space(A, model, starts, state, pulls, team):
-    return np.empty(state.tails.shape[1]), np.zeros(2)
+    return np.empty(state.tails.shape[1]), np.empty(3)
 
 
 # ---------------------------------------------------------------------- all of them
