@@ -32,4 +32,8 @@ def instruction(write: Callable[..., Any]) -> Callable[[F], F]:
     `write` is as Numba's `intrinsic` takes it: from the types of the arguments to a signature, and
     what builds the code.
     """
-    return lambda function: cast(F, _Instruction(function, write))
+
+    def decorate(function: F) -> F:
+        return cast(F, _Instruction(function, write))
+
+    return decorate
