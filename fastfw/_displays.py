@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from fastfw._checks import positive_int, shown
 from fastfw._csr import is_sparse
 from fastfw._plots import draw_curve, draw_weights
+from fastfw._projection_free import are_many, rows_of_a_round
 from fastfw.traces import log_spaced
 
 if TYPE_CHECKING:
@@ -128,7 +129,9 @@ class ProjectionFreeDisplay:
             X, y, test_size=test_size, random_state=random_state
         )
         y, y_test = np.asarray(y), np.asarray(y_test)
-        n, size = len(y), getattr(learner, "batch_size", 256)
+        n, size = len(y), getattr(learner, "batch_size", "auto")
+        if size == "auto":
+            size = rows_of_a_round(are_many(X))
         options = {}
         if is_classifier(learner):
             options["classes"] = np.unique(np.concatenate([y, y_test]))

@@ -156,7 +156,7 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
         parameters, plan = self._checked(None)
         self._refuse_changes(online, parameters)
         X, y = self._validated(X, y, reset=online is None)
-        many = _are_many(X) if online is None else online.plan.many
+        many = are_many(X) if online is None else online.plan.many
         plan = _resolved(plan, many, self.early_stopping)
         labelled = self._label(
             X, y, sample_weight, None if online is None else online.known, whole=True
@@ -205,7 +205,7 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
             self._refuse_changes(online, parameters)
         known = self._known(online, *given)
         X, y = self._validated(X, y, reset=first)
-        many = _are_many(X) if online is None else online.plan.many
+        many = are_many(X) if online is None else online.plan.many
         plan = _resolved(plan, many, self.early_stopping)
         X, y, weights, known = self._label(X, y, sample_weight, known, whole=False)
         if online is None:
@@ -403,7 +403,12 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
         return kind(self._problem(n_rows, width, X), set, dtype=X.dtype, **options)
 
 
-def _are_many(X: Any) -> bool:
+def rows_of_a_round(many: bool) -> int:
+    """Return what ``batch_size="auto"`` is."""
+    return _ROWS_OF_MANY if many else _ROWS
+
+
+def are_many(X: Any) -> bool:
     """Whether features are many: sparse ones of many columns, such as words."""
     return is_sparse(X._meta if is_dask(X) else X) and X.shape[1] > MANY
 
@@ -413,7 +418,7 @@ def _resolved(plan: Plan, many: bool, early_stopping: Any) -> Plan:
     early = many if isinstance(early_stopping, str) else early_stopping
     return plan._replace(
         many=many,
-        batch_size=plan.batch_size or (_ROWS_OF_MANY if many else _ROWS),
+        batch_size=plan.batch_size or rows_of_a_round(many),
         held=plan.held if early else 0.0,
     )
 

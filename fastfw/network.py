@@ -54,11 +54,8 @@ class OneHiddenLayer(Classification):
 
     Learners start at ``init="random"`` on this problem. At zeros, the paper's start, the hidden
     units are all alike and so are W2's gradients in each row: oracles that take the first of equal
-    entries let all classes use the same unit. Measured on Fashion-MNIST with m = 10, all radii 10
-    and the paper's constants for MNIST, after equal work (mean training loss of 6 trials): SVRF
-    0.680 from zeros, 0.588 from zeros with random ties, 0.582 from a vertex, 0.567 from a random
-    point; SpiderFW 0.649, 0.621, 0.633, 0.608; ORGFW 0.549, 0.525, 0.540, 0.522. Standard errors
-    are 0.004 to 0.02; docs/network.md has the table.
+    entries let all classes use the same unit. What each start gives after equal work is measured in
+    docs/performance/network-starts.md.
 
     Examples
     --------

@@ -4,6 +4,7 @@ import importlib
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import fastfw as fw
@@ -47,3 +48,95 @@ def test_names_in_the_pages_exist(page):
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     for name in set(re.findall(r"\bfw\.(\w+)", text)):
         assert hasattr(fw, name), name
+
+
+# --- tables of conventions ------------------------------------------------------------------------
+
+
+def conventions():
+    """Rows of the tables in docs/sklearn.md: a kind of thing, a name, whether each has it."""
+    text = (ROOT / "docs" / "sklearn.md").read_text(encoding="utf-8")
+    for table in text.split("\n\n"):
+        head, *rows = (line.strip("|").split("|") for line in table.splitlines())
+        if len(head) == 4 and head[1].strip() == "classifier":
+            for names, *has, _ in rows[1:]:
+                for name in re.findall(r"`(\w[\w.]*)`", names):
+                    yield head[0].strip(), name, [cell.strip() for cell in has]
+
+
+def _has_tag(model, name):
+    from sklearn.utils import get_tags  # from 1.6 on
+
+    found = get_tags(model)
+    for part in name.split("."):
+        found = getattr(found, part) if found is not None else False
+    return found
+
+
+def _draws(model, name):
+    import sklearn.calibration
+    import sklearn.inspection
+    import sklearn.metrics
+    import sklearn.model_selection
+
+    import fastfw.sklearn as own
+
+    homes = (sklearn.metrics, sklearn.calibration, sklearn.inspection, sklearn.model_selection, own)
+    (display,) = {getattr(home, name) for home in homes if hasattr(home, name)}
+    X, y = _rows(model)
+    more = {
+        "DecisionBoundaryDisplay": (X,), "PartialDependenceDisplay": (X, [0]), "WeightsDisplay": (),
+    }  # fmt: skip
+    options = {}
+    if name == "ValidationCurveDisplay":
+        options = {"param_name": "radius", "param_range": [1.0, 2.0]}
+    try:
+        display.from_estimator(model, *more.get(name, (X, y)), **options)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _rows(model):
+    X = np.random.default_rng(0).random((40, 2))
+    y = X[:, 0] - X[:, 1]
+    return X, y if hasattr(model, "loss") else np.where(y > 0, "up", "down")
+
+
+HAS = {
+    "parameter": lambda model, name: name in model.get_params(),
+    "attribute": hasattr,
+    "method": hasattr,
+    "tag": _has_tag,
+    "display": _draws,
+}
+
+
+@pytest.mark.parametrize("kind", HAS)
+def test_the_tables_of_conventions_are_true(kind):
+    sklearn = pytest.importorskip("sklearn")
+    if kind == "tag" and sklearn.__version__ < "1.6":
+        pytest.skip("tags had no names yet")
+    if kind == "display":
+        matplotlib = pytest.importorskip("matplotlib")
+        matplotlib.use("agg")
+    from fastfw.sklearn import ProjectionFreeClassifier, ProjectionFreeRegressor
+
+    found = [(name, has) for its_kind, name, has in conventions() if its_kind == kind]
+    assert len(found) > 8
+    for column, make in enumerate((ProjectionFreeClassifier, ProjectionFreeRegressor)):
+        model = make(radius=2.0, max_iter=1, tol=0.0)
+        X, y = _rows(model)
+        if kind == "attribute":
+            X = pytest.importorskip("pandas").DataFrame(X, columns=["a", "b"])
+        with sklearn.config_context(enable_metadata_routing=kind == "method"):
+            model.fit(X, y)
+            for name, has in found:
+                assert HAS[kind](model, name) == (has[column] == "yes"), (name, make)
+    if kind == "display":
+        matplotlib.pyplot.close("all")
+    if kind == "parameter":  # none is missing
+        listed = {name for name, _ in found}
+        own = {"method", "radius", "vertex_size", "batch_size", "step", "momentum", "scaling"}
+        for make in (ProjectionFreeClassifier, ProjectionFreeRegressor):
+            assert set(make().get_params()) <= listed | own | {"dtype"}
