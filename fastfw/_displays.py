@@ -129,7 +129,7 @@ class ProjectionFreeDisplay:
             X, y, test_size=test_size, random_state=random_state
         )
         y, y_test = np.asarray(y), np.asarray(y_test)
-        n, size = len(y), getattr(learner, "batch_size", "auto")
+        n, size = len(y), learner.get_params().get("batch_size", "auto")
         if size == "auto":
             size = rows_of_a_round(are_many(X))
         options = {}
