@@ -74,6 +74,8 @@ class OneHiddenLayer(Classification):
     """
 
     takes_sparse = True
+    #: Whether f is: gaps of decisions certify nothing.
+    convex = False
     #: How learners choose x_1 where neither `start` nor `init` is given.
     default_init = "random"
 

@@ -381,6 +381,8 @@ class SoftmaxRegression(Classification):
     """
 
     takes_sparse = True
+    #: Whether f is: gaps of decisions certify their losses.
+    convex = True
     takes_codes = True
 
     def __init__(self, n_features: int, n_classes: int, reduction: str = "mean") -> None:

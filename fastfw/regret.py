@@ -77,7 +77,8 @@ class BestDecision(NamedTuple):
     iterations : int
         Steps over the whole data (steps over samples of it, made to find a start, not included).
     problem : object
-        The problem that was solved.
+        The problem that was solved. Where its `convex` is False, as for `OneHiddenLayer`, this is a
+        local point: the gap says how nearly it is stationary, and certifies nothing.
     n_samples : int
         Number of rows in the data.
     """
@@ -96,24 +97,42 @@ class BestDecision(NamedTuple):
         return self.value - self.gap
 
     def __repr__(self) -> str:
+        gap = f"{self.gap:.2g}"
+        proof = {
+            True: f"at most {gap} above the least",
+            False: f"a local point of gap {gap}, no certificate (not convex)",
+            None: f"at most {gap} above the least if convex",
+        }[_convexity(self.problem)]
         return (
-            f"<BestDecision: loss {self.value:.6g}, at most {self.gap:.2g} above the least, "
-            f"{self.iterations} iterations, {self.seconds:.3g} s>"
+            f"<BestDecision: loss {self.value:.6g}, {proof}, {self.iterations} iterations, "
+            f"{self.seconds:.3g} s>"
         )
 
     def _repr_html_(self) -> str:
+        least = f"{self.lower_bound:.8g}"
+        proof = {
+            True: ("least possible loss", least),
+            False: ("certificate", "none: a local point, not convex"),
+            None: ("least possible loss, if convex", least),
+        }[_convexity(self.problem)]
         return html_table(
             "BestDecision",
             [
                 ("loss", f"{self.value:.8g}"),
                 ("gap", f"{self.gap:.2g}"),
-                ("least possible loss", f"{self.lower_bound:.8g}"),
+                proof,
                 ("decision", f"{self.decision.shape}, {np.count_nonzero(self.decision)} nonzero"),
                 ("rows", self.n_samples),
                 ("iterations", self.iterations),
                 ("time", f"{self.seconds:.3g} s"),
             ],
         )
+
+
+def _convexity(problem: Any) -> bool | None:
+    """Whether a problem says that it is convex, or that it is not; None where it says neither."""
+    convex = getattr(problem, "convex", None)
+    return convex if isinstance(convex, bool) else None
 
 
 def best_fixed_decision(
@@ -138,7 +157,8 @@ def best_fixed_decision(
     ----------
     problem : SoftmaxRegression or object
         Has ``loss_and_gradient(x, batch)``, or ``loss`` and ``gradient``. The certificate holds
-        for convex problems; otherwise ``gap`` only measures stationarity.
+        for convex problems; otherwise ``gap`` only measures stationarity. An object may say which
+        it is by ``convex``, True or False.
     set : RowL1Ball or object
         Has ``shape`` and ``lmo(direction)``; ``project(x)`` and ``start()`` are used if present.
     X : array_like, shape (n, d), Dataset, Dask array, files or chunks
@@ -472,8 +492,9 @@ class RegretCurve(np.ndarray[Any, np.dtype[np.float64]]):
     Attributes
     ----------
     lower, upper : ndarray, shape (T,)
-        The curve itself, and the curve plus what the comparator's certificate leaves open. Slices
-        keep their part of the bounds; results of arithmetic have none.
+        The curve itself, and the curve plus what the comparator's certificate leaves open; without
+        a certificate, as for `OneHiddenLayer`, regret may be above both. Slices keep their part of
+        the bounds; results of arithmetic have none.
     """
 
     _margin: Array | None
@@ -577,9 +598,9 @@ def regret(result: Any, best: BestDecision, stream: Iterable[Any]) -> RegretCurv
     -------
     RegretCurve, shape (T,)
         ``curve[t-1]`` is the sum over rounds s <= t of f_s(x_s) - f_s(x). Where the rounds' losses
-        add up to the loss that x minimises to within ``best.gap``, regret against the
-        exact minimiser lies between ``curve.lower`` (the curve) and ``curve.upper``, which adds
-        ``best.gap`` per round; for ``reduction="sum"`` in proportion to the rows seen.
+        add up to the loss of a convex problem that x minimises to within ``best.gap``, regret
+        against the exact minimiser lies between ``curve.lower`` (the curve) and ``curve.upper``,
+        which adds ``best.gap`` per round; for ``reduction="sum"`` in proportion to the rows seen.
         For batches drawn at random that holds in expectation.
 
     Raises
@@ -640,7 +661,8 @@ class IntervalRegret(NamedTuple):
     first, last : int
         The rounds between which it was suffered, both included.
     upper : float
-        What regret against the exact minimisers is at most, on each of the intervals.
+        What regret against the exact minimisers is at most, on each of the intervals. Of a problem
+        that is not convex, such as `OneHiddenLayer`, comparators are local points: no bound.
     intervals : ndarray of float, shape (m, 4)
         First and last round, regret and its upper bound, of all intervals.
     """

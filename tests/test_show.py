@@ -126,3 +126,17 @@ def test_new_axes_where_none_are_given(results):
     ax = results["RegretCurve"].plot()
     assert ax.figure.number in pyplot.get_fignums()
     pyplot.close(ax.figure)
+
+
+@pytest.mark.parametrize(
+    ("problem", "words", "row"),
+    [
+        (fw.SoftmaxRegression(2, 2), "at most 0.25 above the least,", "least possible loss<"),
+        (fw.OneHiddenLayer(2, 1, 2), "a local point of gap 0.25, no certificate", "certificate<"),
+        (object(), "at most 0.25 above the least if convex,", "least possible loss, if convex<"),
+    ],
+)
+def test_a_certificate_is_named_only_where_there_is_one(problem, words, row):
+    best = fw.BestDecision(np.zeros(1), 0.5, 0.25, 0.0, 1, problem, 10)
+    assert words in repr(best)
+    assert row in best._repr_html_()
