@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray
 
-__all__ = ["is_scale", "padded", "remainder_of", "scaled", "unpadded"]
+__all__ = ["copied", "is_scale", "padded", "remainder_of", "scaled", "unpadded"]
 
 # Addresses this far apart fall into the same set of a first-level cache.
 _ALIAS = 4096
@@ -24,6 +26,13 @@ def _row_length(d: int, itemsize: int) -> int:
     apart = d * itemsize % _ALIAS
     near = min(apart, _ALIAS - apart) < _SHIFT // 2 and d * itemsize >= _ALIAS // 2
     return d + _SHIFT // itemsize if near else d
+
+
+def copied(a: npt.NDArray[Any], dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
+    """Return a C-contiguous copy; zeros that nobody has written to take no memory in it either."""
+    if a.any():
+        return np.array(a, dtype, order="C")
+    return np.zeros(a.shape, a.dtype if dtype is None else dtype)
 
 
 def padded(x: npt.ArrayLike, dtype: npt.DTypeLike) -> FloatArray:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray, IndexArray, batch_parts, sealed
 from fastfw._csr import is_sparse
 from fastfw._interrupts import defer_signals
+from fastfw._layout import copied
 from fastfw._threads import number_of_threads
 from fastfw.custom import what_is_not_finite
 from fastfw.learners._engines import Engine, StepsEngine
@@ -145,8 +146,9 @@ class OnlineLearner(Learner):
         with self._guard.state:
             if self._engine is None or self._t == 1:
                 return self.play()
-            mean = self._engine.total() / (self._t - 1)
-            return sealed(mean.astype(self.dtype, copy=False))
+            mean = self._engine.total()
+            np.divide(mean, self._t - 1, out=mean, where=mean != 0.0)  # see `copied`
+            return sealed(mean if mean.dtype == self.dtype else copied(mean, self.dtype))
 
     def observe(self, batch: Any) -> Round:
         """Suffer the loss of this round's decision on a batch, then update.

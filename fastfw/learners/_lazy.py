@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray
-from fastfw._layout import remainder_of, scaled
+from fastfw._layout import copied, remainder_of, scaled
 
 __all__ = ["Arrays", "LazyEngine"]
 
@@ -83,16 +83,14 @@ class LazyEngine:
 
     def _stored(self, a: FloatArray) -> FloatArray:
         """Return (rows, d) as kernels take it, a copy."""
-        if not self.sparse:
-            return self._wide(a)
-        # zeros that nobody has written to take no memory
-        return np.array(a.T, order="C") if a.any() else np.zeros(a.T.shape, a.dtype)
+        return copied(a.T) if self.sparse else self._wide(a)
 
     def _wide(self, a: FloatArray) -> FloatArray:
         """Return (rows, d) with the rows of u, which may be longer than d."""
-        copy = np.zeros((len(a), self._width), a.dtype)
-        copy[:, : a.shape[1]] = a
-        return copy
+        wide = np.zeros((len(a), self._width), a.dtype)
+        if a.any():
+            wide[:, : a.shape[1]] = a
+        return wide
 
     def _as_saved(self, names: tuple[str, ...]) -> Arrays:
         """Return matrices of the state as rows of u."""
@@ -147,5 +145,5 @@ class LazyEngine:
         """Return an independent engine in the same state."""
         other = copy.copy(self)
         for name in (*self._matrices, *self._others):
-            setattr(other, name, getattr(self, name).copy())
+            setattr(other, name, copied(getattr(self, name)))
         return other

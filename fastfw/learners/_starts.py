@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, real_array, sealed
+from fastfw._layout import copied
 from fastfw.sets._answers import dense_vertex, start_of
 from fastfw.sets._convex import point_inside, random_vertex, require_dtype
 
@@ -61,7 +62,7 @@ def given_or_usual(set: Any, start: npt.ArrayLike | None, dtype: np.dtype[Any]) 
 def begin(set: Any, start: FloatArray, dtype: np.dtype[Any]) -> FloatArray:
     """Return x_1 as a new array of the dtype that is settled, if that can hold the set."""
     require_dtype(set, dtype)
-    return np.array(start, dtype, order="C")
+    return copied(start, dtype)
 
 
 def _usual(set: Any) -> FloatArray:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray
+from fastfw._layout import copied
 from fastfw.sets._vertex import Vertex
 
 
@@ -25,7 +26,8 @@ def answer(
 ) -> npt.NDArray[Any]:
     """Return what an oracle gave as a new array, checked, of a dtype where one is wanted."""
     try:
-        array = np.array(found)
+        plain = type(found) is np.ndarray and found.dtype.kind == "f"
+        array = copied(found) if plain else np.array(found)
     except (TypeError, ValueError) as error:
         kind = type(found).__name__
         ragged = isinstance(found, list | tuple)
