@@ -174,7 +174,8 @@ def function_rounds(play, function, pairs, rows):
     def as_bytes(array):
         data = array.reshape(len(array), -1).view(np.uint8)
         data.flags.writeable = False  # as of all arrays that kernels read
-        return data, (array.dtype, array.shape[1:])
+        # of matrices one adapter takes any width
+        return data, (array.dtype, array.shape[1:] if array.ndim != 2 else (-1,))
 
     def rounds(X, mean, n_rows, set, y, batches, starts, anchored, reach, how, u, *rest):
         (A, features), (b, labels) = as_bytes(X), as_bytes(y)

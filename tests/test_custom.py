@@ -412,6 +412,23 @@ def test_compiled_rounds_do_what_steps_do(case, method, tmp_path):
     assert again.average.tobytes() == result.average.tobytes()
 
 
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_a_function_is_compiled_once_for_all_widths():
+    from fastfw.kernels.functions import _compiled
+
+    compiled = []
+    A, y = regression()
+    for n in (4, 5, 8):
+        X = np.tile(A, 2)[:, :n]
+        own = fw.L1Ball(n, 1.2)
+        problem = fw.problem_from_function(compiled_squares, n)
+        result = fw.ORGFW(problem, own).run(pairs(X, y, 5))
+        wanted = fw.ORGFW(problem, own, engine="steps").run(pairs(X, y, 5))
+        assert np.abs(result.decision - wanted.decision).max() <= 1e-12
+        compiled.append(_compiled.cache_info().misses)
+    assert len(set(compiled)) == 1
+
+
 @numba.njit
 def guess(x, X, y):
     """As the first label asks for: a loss that is NaN or infinite, such a gradient, or neither."""
