@@ -114,7 +114,8 @@ class Stored:
             if dtype.hasobject:
                 raise _ArrayError(
                     f"{key} is an array of Python objects, stored as a pickle, and pickles are not "
-                    f"loaded: they can run any code; convert it to numbers before writing the file"
+                    "loaded: they can run any code; convert it to numbers before writing the file, "
+                    "labels by classes, y = np.unique(y, return_inverse=True)"
                 )
             promised, held = math.prod(shape) * dtype.itemsize, member.file_size - file.tell()
             if promised != held:
