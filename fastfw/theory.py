@@ -532,7 +532,8 @@ def line_search_regret_bound(
         \frac{\alpha H^{3/2}}{8} \sqrt{\frac2L}\Bigr)\Bigr)
 
     as the gap g is at least H and, for a set's strong convexity :math:`\alpha`, at least
-    :math:`\alpha \|x - v\|^2 \|\nabla F\| / 4`, while :math:`\|\nabla F\|^2 \ge 2 L H`.
+    :math:`\alpha \|x - v\|^2 \|\nabla F\| / 4`, while :math:`\|\nabla F\|^2 \ge 2 L H`. After
+    65,536 rounds one ceiling of h is found from where a step makes up for what a round adds.
 
     Examples
     --------
@@ -546,8 +547,10 @@ def line_search_regret_bound(
     units = np.empty(times.shape)  # of D G
     for i, T in np.ndenumerate(times):
         slope = 0.5 / ((T + 2.0) ** (2.0 / 3.0) if alpha else T**0.75)
-        rho = _distances(np.full(int(T), 2.0), 0.0, slope, alpha)
-        units[i] = 1.0 / slope + rho.sum()
+        n = min(int(T), _BY_ROUND)
+        rho, h = _distances(np.full(n, 2.0), 0.0, slope, alpha)
+        h = min(_ceiling(h, 2.0, slope, alpha, power) for power in _POWERS)
+        units[i] = 1.0 / slope + rho.sum() + (T - n) * min(1.0, _reach(h, 2.0, slope))
     return _total([units, D, G])
 
 
@@ -599,10 +602,22 @@ def strongly_convex_regret_bound(
     """
     times, D, G, alpha = _later(rounds, diameter, gradient_bound, set_convexity)
     beta = positive_float(strong_convexity, "strong_convexity")
-    curvatures = np.arange(1.0, 1.0 + times.max(initial=0.0), dtype=np.float64)  # of beta
-    slope = min(float(_product(_product(G, per=beta), per=D)), 1e100)  # of beta D
-    sums = np.cumsum(_distances(curvatures, 1.0, slope, alpha))
-    return _total([sums[times.astype(np.int64) - 1], D, G])
+    n = int(min(times.max(initial=1.0), _BY_ROUND))
+    slope = float(_product(_product(G, per=beta), per=D))  # of beta D
+    slope = min(max(slope, 1e-100), 1e100)
+    rho, h = _distances(np.arange(1.0, n + 1.0), 1.0, slope, alpha)  # in units of beta
+    sums = np.cumsum(rho)[np.minimum(times, n).astype(np.int64) - 1]
+    T = np.maximum(times, n)
+    later = T - n
+    for power in _POWERS:
+        # the sum of _reach from n + 1 to T is below its integral, of s/t + √(s² + a t^(p + 1)) / t
+        a = 2.0 * _ceiling(h, n + 1.0, slope, alpha, power) / (n + 1.0) ** power
+        ends = []
+        for t in (T, np.float64(n)):
+            root = np.sqrt(slope**2 + a * t ** (power + 1.0))
+            ends.append(2.0 * (root - slope * np.log(root + slope)) / (power + 1.0))
+        later = np.minimum(later, 2.0 * slope * np.log(T / n) + ends[0] - ends[1])
+    return _total([sums + later, D, G])
 
 
 def _later(
@@ -614,10 +629,17 @@ def _later(
     return _rounds(rounds), D, positive_float(gradient_bound, "gradient_bound"), min(alpha, 1e100)
 
 
+#: After so many rounds the distances are bounded all at once.
+_BY_ROUND = 1 << 16
+
+
 def _distances(
     curvatures: npt.NDArray[np.float64], extra: float, slope: float, alpha: float
-) -> npt.NDArray[np.float64]:
-    """Return rho_t over D for rounds whose sums curve so much; see `line_search_regret_bound`."""
+) -> tuple[npt.NDArray[np.float64], float]:
+    """Return rho_t over D for rounds whose sums curve so much, and h after them.
+
+    See `line_search_regret_bound`.
+    """
     found, h = np.empty(len(curvatures)), 0.0
     for t, L in enumerate(curvatures.tolist()):
         M = L + extra
@@ -626,7 +648,34 @@ def _distances(
         progress = max(H * H / (2.0 * L), alpha * H * math.sqrt(2.0 * H / L) / 8.0)
         h = H - min(0.5 * H, progress)
         found[t] = rho
-    return found
+    return found, h
+
+
+def _reach(h: float, L: float, slope: float) -> float:
+    """Return what rho_t is at most, where sums curve by L or more."""
+    return slope / L + math.sqrt((slope / L) ** 2 + 2.0 * h / L)
+
+
+#: The power of t by which what is left of F_t grows at most: by a step's two kinds of progress.
+_POWERS = (1.0 / 3.0, 0.0)
+
+
+def _ceiling(h: float, L: float, slope: float, alpha: float, power: float) -> float:
+    """Return H so that what is left stays below H (t/L)^power where sums curve by t >= L, or by L.
+
+    There a step's progress makes up for what a round adds, slope times `_reach`. It does so for
+    larger t, too: reach falls like t^((power - 1)/2) or faster, progress like t^(2 power - 1) for
+    the power 1/3, and like t^(-1/2) for 0, which wants a set's strong convexity.
+    """
+    level = h
+    for _ in range(200):  # towards the least such H: powers of at most 1/2 of what was
+        added = slope * _reach(level, L, slope)
+        if power:
+            enough = math.sqrt(2.0 * L * added)
+        else:
+            enough = (8.0 * added * math.sqrt(0.5 * L) / alpha) ** (2.0 / 3.0) if alpha else 1e200
+        level = min(max(h, 2.0 * added, enough), 1e200)  # far more than T
+    return level * (1.0 + 1e-9)
 
 
 def ospf_regret_bound(

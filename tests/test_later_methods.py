@@ -391,6 +391,25 @@ def test_bounds_have_units(length, slope):
         assert found == pytest.approx(wanted, rel=1e-12)
 
 
+@pytest.mark.parametrize("alpha", [0.0, 1e-3, 1.0])
+@pytest.mark.parametrize("G", [0.5, 2.0, 20.0])
+def test_bounds_of_many_rounds_need_no_loop(G, alpha, monkeypatch):
+    """From some round on distances are bounded all at once: from above, and not by much."""
+    for bound, given in (
+        (theory.line_search_regret_bound, {}),
+        (theory.strongly_convex_regret_bound, {"strong_convexity": 0.5}),
+    ):
+        found, T = {}, np.array([100, 500, 10_000])
+        for rounds in (1 << 16, 500):
+            monkeypatch.setattr(theory, "_BY_ROUND", rounds)
+            given = {**given, "diameter": 2.0, "gradient_bound": G, "set_convexity": alpha}
+            found[rounds] = bound(T, **given)
+        exact, short = found.values()
+        assert short[:2] == pytest.approx(exact[:2], rel=1e-12)
+        assert exact[2] <= short[2] <= 1.1 * exact[2]
+        assert short[2] < bound(10**12, **given) < bound(10**18, **given) < 10**18
+
+
 def test_theory_is_the_default_of_ospf():
     """c = 1/(2 G) with G of the first round; blocks of ⌈T^{1/3}⌉."""
     problem, ball, stream, batches = case(SHAPES[1])
