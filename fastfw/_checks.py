@@ -41,6 +41,8 @@ _RANGES = {
 # Elements looked at together by the finiteness check: its scratch mask stays in the L2 cache and
 # never grows with the data.
 _BLOCK = 1 << 16
+# Labels that Python looks through before NumPy has begun.
+_FEW = 32
 
 
 # --- data -----------------------------------------------------------------------------------------
@@ -123,7 +125,8 @@ def labels(
     # Seen as unsigned, a negative label is larger than any class number, and so is an uint64 label
     # that intp cannot hold: one pass finds all three faults.
     limit = n_classes if n_classes is not None else np.iinfo(np.intp).max
-    if canonical.view(np.uintp).max() >= limit:
+    seen = canonical.view(np.uintp)
+    if (max(seen.tolist()) if seen.size <= _FEW else seen.max()) >= limit:
         i = int(np.argmax(canonical.view(np.uintp) >= limit))
         if n_classes is None:
             raise ValueError(f"{name}[{i}] is {given[i]}; labels must be 0, 1, ...")
@@ -229,6 +232,8 @@ def real_array(value: object, name: str) -> npt.NDArray[Any]:
 
 def float_dtype(dtype: npt.DTypeLike, name: str = "dtype") -> np.dtype[Any]:
     """Return `dtype` as a native NumPy dtype if it is float64 or float32."""
+    if dtype is _FLOAT64 or dtype is _FLOAT32:
+        return dtype
     try:
         found = np.dtype(dtype).newbyteorder("=")
     except TypeError:

@@ -200,7 +200,8 @@ class OnlineLearner(Learner):
             rows = self._problem.rows(
                 batch, dtype, finite=self._needs_finite, coded=self._fuses_codes
             )
-            starts = np.array([0, rows.rows.size], np.intp)
+            starts = np.zeros(2, np.intp)
+            starts[1] = rows.rows.size
             if self._loops:
                 losses = self._advance(rows, starts, batch, dtype)
             else:  # a round takes several steps
