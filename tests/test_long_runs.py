@@ -97,6 +97,7 @@ def test_streams_without_end_leave_a_summary():
     assert lean.summary.rounds == 40
     assert lean.summary.mean == pytest.approx(result.losses.mean(), rel=1e-14)
     np.testing.assert_array_equal(lean.summary.last, result.losses)
+    assert repr(lean.summary).startswith("<RunSummary of 40 rounds: mean loss ")
     assert "40 rounds" in repr(lean)
     t, losses, seconds = zip(*told, strict=True)
     assert [*t] == [*range(1, 41)]

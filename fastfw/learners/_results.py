@@ -45,6 +45,13 @@ class RunSummary(NamedTuple):
     last: npt.NDArray[np.float64]
     seconds: float
 
+    def __repr__(self) -> str:
+        return (
+            f"<RunSummary of {self.rounds} rounds: mean loss {self.mean:.6g}, of the last "
+            f"{len(self.last)} {self.last.mean() if len(self.last) else np.nan:.6g}, "
+            f"{self.seconds:.3g} s>"
+        )
+
 
 @dataclass(frozen=True, repr=False)
 class RunResult:
