@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import os
 import platform
+import re
 import resource
 import subprocess
 import sys
@@ -72,6 +74,30 @@ def _clock(command: Sequence[str]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+def tracked(work: Work) -> Iterator[Any]:
+    """What is tracked from commit to commit, at this one: every benchmark, played once, by asv.
+
+    A benchmark's name is followed by its parameters and what they gave: times, memory, or a figure
+    of correctness. The record, with earlier commits and repeats, is kept by asv on the machine.
+    """
+    commit = subprocess.check_output(["git", "rev-parse", "HEAD"], text=True).strip()
+    words = ["--bench", "bench_kernels.Vertices"] if work.quick else []
+    run = ["run", "--quick", "--set-commit-hash", commit, "-E", f"existing:{sys.executable}"]
+    with tempfile.TemporaryDirectory() as home:  # where asv writes what it knows of the machine
+        for command in (["machine", "--yes"], [*run, *words], ["show", commit]):
+            found = subprocess.run(
+                [sys.executable, "-m", "asv", *command],
+                env={**os.environ, "HOME": home}, capture_output=True, text=True,
+            )  # fmt: skip
+            if found.returncode:
+                raise ValueError(f"asv {command[0]}: {(found.stderr or found.stdout).strip()}")
+    for line in found.stdout.splitlines():
+        if name := re.match(r"(bench_[\w.]+)", line):
+            yield name[1]
+        elif re.search("[0-9]", line) and not re.search("=|started|Commit", line):
+            yield f"  {line.strip()}"
+
+
 class Section(NamedTuple):
     """A page: its heading, the work, whose docstring is its text, and what its picture shows."""
 
@@ -104,6 +130,7 @@ SECTIONS = {
         "Proposition 1 measured", network.gap,
         "Smallest Frank-Wolfe gap against rounds, on logarithmic axes",
     ),
+    "tracked": Section("Tracked from commit to commit", tracked),
     "later": Section(
         "Later methods measured", later_methods.later,
         "Regret by round and time of a round, of methods for losses in any order",
