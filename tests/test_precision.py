@@ -12,7 +12,7 @@ from set_cases import SETS
 from sizes import quiet, sized
 
 DTYPES = ("f4", "f8")
-N = sized(5000, 100)
+N = sized(1500, 100)
 
 
 def layers(n):

@@ -15,7 +15,7 @@ from fastfw.base_learners import BaseLearner
 from learner_cases import ENGINES, Box
 from sizes import sized
 
-SEEDS, T = 20, 400
+SEEDS, T = 8, 400
 ROUNDS = np.arange(1, T + 1)
 DELTA = 0.05 / (SEEDS * T)
 

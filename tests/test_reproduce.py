@@ -2,14 +2,16 @@
 
 import csv
 import os
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 import fastfw as fw
 from fastfw.cli import main
-from fastfw.experiments import compare, compare_network, reproduce
+from fastfw.experiments import compare, compare_network, figures, reproduce
 from fastfw.experiments.claims import at_time, find, paired
 from fastfw.experiments.figures import reproduction_figure
 from fastfw.experiments.results import Comparator, Curve, Part, Reproduction
@@ -33,12 +35,22 @@ def blobs(tmp_path_factory):
     return str(path)
 
 
+@contextmanager
+def plain_pictures():
+    """Spare the time that drawing takes; test_commands.py has the real ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        draw = partial(figures.new_figure, 1, 1, dpi=10)
+        patch.setattr(figures, "reproduction_figure", lambda _: draw())
+        yield
+
+
 @pytest.fixture(scope="module")
 def whole(blobs, tmp_path_factory):
     """Return the three figures, run without a break, by name, and their folder."""
     out = tmp_path_factory.mktemp("whole")
     names = ("figure1", "figure2", "figure3")
-    return {name: reproduce(name, blobs, out=out, **SIZES) for name in names}, out
+    with plain_pictures():
+        return {name: reproduce(name, blobs, out=out, **SIZES) for name in names}, out
 
 
 def rows_of(path):
@@ -313,9 +325,9 @@ def test_claims_of_several_figures_share_a_file(tmp_path):
 def test_the_command_prints_claims_and_names_its_files(whole, blobs, tmp_path, capsys):
     out = tmp_path / "new" / "results"
     titles = ["--titles", "My $blobs_^\x1b[31m"]  # neither mathematics nor colour
-    assert (
-        main(["reproduce", "figure2", "--data", blobs, "--out", str(out), *titles, *ARGUMENTS]) == 0
-    )
+    command = ["reproduce", "figure2", "--data", blobs, "--out", str(out), *titles, *ARGUMENTS]
+    with plain_pictures():
+        assert main(command) == 0
     printed, err = capsys.readouterr()
     assert err == ""
     assert printed.startswith("## Figure 2")
@@ -376,7 +388,8 @@ def test_several_data_sets(blobs, tmp_path):
     with np.load(blobs) as arrays:
         np.savez(other, X=2.0 * arrays["X"][:12], y=arrays["y"][:12])
     seen, options = [], {**SIZES, "trials": 1, "titles": ["One", "Two"], "out": tmp_path}
-    result = reproduce("figure1", [blobs, other], progress=lambda *c: seen.append(c), **options)
+    with plain_pictures():
+        result = reproduce("figure1", [blobs, other], progress=lambda *c: seen.append(c), **options)
     assert [part.title for part in result.parts] == ["One", "Two"]
     assert [part.n_samples for part in result.parts] == [15, 12]
     assert {total for _, total, _ in seen} == {22}

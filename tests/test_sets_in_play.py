@@ -14,7 +14,7 @@ from sizes import sized
 
 EPS = np.finfo(np.float64).eps
 SMALL = [name for name in SETS if "large" not in name]
-ROUNDS = sized(30, 12)
+ROUNDS = 12
 
 SIZES: dict = {"rounds": ROUNDS, "seed": 0, "inner_steps": 4, "sub_batch_size": None}
 LEARNERS = {
@@ -67,7 +67,7 @@ def test_the_same_loss_over_and_over_is_minimised(method, name):
     own = SETS[name]()
     problem = Pairs(own.shape)
     batch = (batches(own.shape, 1)[0], np.zeros(3, int))
-    rounds = sized(100, 40)
+    rounds = 40
     result = method(problem, own).run([batch] * rounds)
     best = fw.best_fixed_decision(problem, own, *batch, tol=1e-3)
     bound = 2 * own.diameter**2 / (rounds + 2)

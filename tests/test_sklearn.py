@@ -139,19 +139,14 @@ def corners(n_classes, d, n):
 
 MANY_CLASSES = {
     "30": lambda: clouds(30, 40, 400, 3.0),
-    "50": lambda: clouds(50, 20, 600, 2.5),
-    "80": lambda: clouds(80, 20, 600, 2.0),
     "wide": lambda: clouds(30, 150, 300, 4.0),
     "useless columns": lambda: clouds(40, 30, 600, 2.0, useless=30),
-    "corners": lambda: corners(40, 80, 800),
     "one part held out": lambda: corners(40, 60, 2100),
-    "single precision": lambda: clouds(50, 40, 600, 3.0, form=np.float32),
     "units": lambda: clouds(40, 30, 600, 2.5, form=lambda X: X * 10.0 ** (np.arange(30) % 7 - 3)),
     "sparse": lambda: clouds(
         40, 40, 600, 2.0, form=lambda X: sparse.csr_array(np.maximum(X - 1.0, 0.0))
     ),
     "uneven": lambda: clouds(40, 30, 600, 4.0, p=np.arange(1, 41) / 820),
-    "two": lambda: clouds(2, 20, 300, 3.0),
     "three": lambda: clouds(3, 20, 300, 3.0),
     "easy": lambda: clouds(30, 30, 300, 0.2),
 }
@@ -176,7 +171,7 @@ def test_the_radius_suits_many_classes(name):
 @pytest.mark.parametrize("load", [load_iris, load_breast_cancer])
 def test_raw_columns_of_very_different_size(load):
     X, y = load(return_X_y=True)
-    scores = cross_val_score(ProjectionFreeClassifier(), X, y, cv=5)
+    scores = cross_val_score(ProjectionFreeClassifier(), X, y, cv=3)
     assert scores.mean() >= 0.95
 
 
@@ -755,8 +750,7 @@ def test_weights_in_partial_fit_are_exact(unit, kind, iris):
     np.testing.assert_allclose(one.coef_, other.coef_, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize(("dtype", "rtol"), [("f8", 1e-12), ("f4", 1e-5)])
+@pytest.mark.parametrize(("n_classes", "dtype", "rtol"), [(2, "f8", 1e-12), (3, "f4", 1e-5)])
 @pytest.mark.parametrize("options", [{}, {"average": False}, {"scaling": None}, {"method": "ofw"}])
 def test_weights_are_made_when_they_are_asked_for(options, dtype, rtol, n_classes, monkeypatch):
     """Rounds do without, and so do predictions on sparse rows: of methods with rounds for them."""

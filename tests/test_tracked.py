@@ -86,6 +86,8 @@ def test_benchmarks_run_and_results_are_right(own, small, monkeypatch):
         if name in vars(own):
             monkeypatch.setattr(own, name, less)
     for params in itertools.product(*getattr(own, "params", ())):
+        if "float32" in params and own.__module__ == bench_kernels.__name__:
+            continue  # the same calls: both precisions are compiled where figures are wanted
         benchmark = own()
         try:
             if hasattr(own, "setup"):
