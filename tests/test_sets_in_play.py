@@ -10,9 +10,7 @@ from fastfw.experiments.methods import METHODS
 from fastfw.learners._method import Constants
 from learner_cases import Quadratic
 from set_cases import SETS
-from sizes import sized
 
-EPS = np.finfo(np.float64).eps
 SMALL = [name for name in SETS if "large" not in name]
 ROUNDS = 12
 
