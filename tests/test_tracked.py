@@ -86,7 +86,7 @@ def test_benchmarks_run_and_results_are_right(own, small, monkeypatch):
         if name in vars(own):
             monkeypatch.setattr(own, name, less)
     for params in itertools.product(*getattr(own, "params", ())):
-        if "float32" in params and own.__module__ == bench_kernels.__name__:
+        if own.__module__ == bench_kernels.__name__ and any("float32" in str(p) for p in params):
             continue  # the same calls: both precisions are compiled where figures are wanted
         benchmark = own()
         try:
