@@ -298,9 +298,19 @@ def test_a_vertex_does_what_its_dense_array_does(name, dtype):
     assert dense.dtype == v.dtype == np.asarray(v).dtype == dtype
     assert dense.shape == v.shape == own.shape
     assert v.ndim == dense.ndim
-    assert np.array_equal(v - x, dense - x)
-    assert np.array_equal(x - v, x - dense)
-    assert np.array_equal(0.5 * v, 0.5 * dense)
+    for found, wanted in (
+        (v - x, dense - x), (x - v, x - dense), (v - v, 0.0 * dense), (x + v, x + dense),
+        (v + x, x + dense), (0.5 * v, 0.5 * dense), (v * 0.5, 0.5 * dense),
+        (np.float64(0.5) * v, np.float64(0.5) * dense), (x + 0.5 * (v - x), x + 0.5 * (dense - x)),
+        (np.asarray(v, np.float32), dense.astype(np.float32)),
+    ):  # fmt: skip
+        assert type(found) is np.ndarray
+        assert found.dtype == wanted.dtype
+        assert np.array_equal(found, wanted)
+    kept = dense.copy()
+    dense[...] = 99.0  # it is a copy
+    assert np.array_equal(v.toarray(), kept)
+    dense = kept
     exact = float(np.vdot(g.astype(float), dense.astype(float)))
     assert abs(v.dot(g) - exact) <= 8 * eps * np.abs(g.astype(float) * dense).sum()
     size = np.abs(x).max() + np.abs(dense).max()
@@ -316,6 +326,7 @@ def test_a_vertex_does_what_its_dense_array_does(name, dtype):
     v.add_to(added, -2.0)
     assert np.abs(added - (x - 2.0 * dense)).max() <= 4 * eps * 3 * size
     assert type(v).__name__ in repr(v)
+    assert np.vdot(g, v) == np.vdot(g, dense)
     with pytest.raises(ValueError, match="only by a copy"):
         np.asarray(v, copy=False)
 

@@ -7,7 +7,6 @@ import pytest
 
 import fastfw as fw
 import reference as ref
-from layouts import LAYOUTS
 
 BALL = fw.L1Ball(4, radius=2.0)
 PRODUCT = fw.ProductSet(
@@ -35,24 +34,6 @@ def test_ties_and_zeros():
     assert (BALL.lmo(np.zeros(4)).index, BALL.lmo(np.zeros(4)).value) == (0, -2.0)
     assert BALL.lmo([1.0, -1.0, 1.0, 1.0]).index == 0
     assert BALL.lmo([0.0, -1.0, 1.0, 1.0]).value == 2.0
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_any_layout(layout):
-    g = np.array([1.0, -3.0, 2.0, 0.5])
-    assert np.array_equal(BALL.lmo(LAYOUTS[layout](g)).toarray(), [0, 2, 0, 0])
-    assert np.array_equal(BALL.project(LAYOUTS[layout](g)), BALL.project(g))
-
-
-def test_vertex_is_an_array():
-    v = BALL.lmo(np.array([0, 1, 0, 0], np.float32))
-    x = np.full(4, 0.25, np.float32)
-    assert v.dtype == np.asarray(v).dtype == np.float32
-    assert np.array_equal(x + 0.5 * (v - x), [0.125, -0.875, 0.125, 0.125])
-    assert np.array_equal(2 * v, 2 * v.toarray())
-    assert repr(v) == "L1Vertex(index=1, value=-2.0, shape=(4,))"
-    with pytest.raises(ValueError, match="only by a copy"):
-        np.asarray(v, copy=False)
 
 
 @pytest.mark.parametrize(
@@ -86,16 +67,6 @@ def test_oracle_acts_block_by_block():
         assert isinstance(v.parts["W"], fw.RowVertex)
         assert isinstance(v.parts["b"], fw.L1Vertex)
         assert PRODUCT.contains(v.toarray())
-
-
-def test_vertex_of_a_product_is_an_array():
-    g = np.arange(9, dtype=np.float32)
-    v = PRODUCT.lmo(g)
-    assert v.shape == (9,)
-    assert v.dtype == np.asarray(v).dtype == np.float32
-    assert np.array_equal(v - g, v.toarray() - g)
-    assert np.array_equal(0.5 * v, 0.5 * v.toarray())
-    assert "RowVertex" in repr(v)
 
 
 def test_projection_and_membership_are_those_of_the_blocks():

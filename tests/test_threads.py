@@ -156,8 +156,35 @@ def test_a_learner_that_is_called_back(engine):
     assert learner.run([(X, y)], progress=lambda k: copy.copy(learner).observe((X, y))).losses.size
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def in_a_child(call):
+    """What a process that begins as a copy of this one finds, as bytes."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:  # pragma: no cover
+        code = 1
+        try:
+            os.close(reader)
+            with os.fdopen(writer, "wb") as file:
+                file.write(call())
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as file:
+        found = file.read()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    return found
+
+
+def forks(test):
+    """Mark what forks, of which Python warns where other threads run."""
+    quiet = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+    return pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")(
+        quiet(test)
+    )
+
+
+@forks
 def test_locks_are_free_after_a_fork():
     learner = make(METHODS["ORGFW"])
     held, over = threading.Event(), threading.Event()
@@ -170,19 +197,10 @@ def test_locks_are_free_after_a_fork():
     holder = threading.Thread(target=hold)
     holder.start()
     held.wait()
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.write(write, bytes([learner.observe(make_data()).t]))
-        finally:
-            os._exit(0)
+    found = in_a_child(lambda: bytes([learner.observe(make_data()).t]))
     over.set()
     holder.join()
-    os.close(write)
-    assert os.read(read, 1) == b"\x01"
-    os.close(read)
-    os.waitpid(child, 0)
+    assert found == b"\x01"
 
 
 def test_learners_that_share_their_data():
@@ -215,11 +233,7 @@ def test_an_error_in_one_thread_does_not_touch_the_others():
     assert isinstance(error, ValueError)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-@pytest.mark.skipif(
-    threading.active_count() > 1 and sys.version_info >= (3, 12),
-    reason="Python warns of a fork while other threads run",
-)
+@forks
 def test_learners_after_a_fork():
     job = next(jobs())
     X, y = make_data()
@@ -228,23 +242,8 @@ def test_learners_after_a_fork():
     wanted = work(*job), learner.run([(X, y)] * 3).losses.tobytes()
     learner = make(METHODS["ORGFW"])
     learner.run(list(make_stream())[:3])
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:  # pragma: no cover
-        code = 1
-        try:
-            os.close(reader)
-            found = work(*job), learner.run([(X, y)] * 3).losses.tobytes()
-            with os.fdopen(writer, "wb") as file:
-                pickle.dump(found, file)
-            code = 0
-        finally:
-            os._exit(code)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as file:
-        content = file.read()
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert pickle.loads(content) == wanted
+    found = in_a_child(lambda: work(*job) + learner.run([(X, y)] * 3).losses.tobytes())
+    assert found == b"".join(wanted)
     # and the parent goes on
     assert learner.run([(X, y)] * 3).losses.tobytes() == wanted[1]
 
@@ -453,21 +452,10 @@ def test_threads_in_threads():
         np.testing.assert_array_equal(each, wanted)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+@forks
 def test_threads_after_fork():
     wanted = shared(fw.ORGFW, 2)[0].decisions.tobytes()
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.write(write, bytes([shared(fw.ORGFW, 2)[0].decisions.tobytes() == wanted]))
-        finally:
-            os._exit(0)
-    os.close(write)
-    assert os.read(read, 1) == b"\x01"
-    os.close(read)
-    os.waitpid(child, 0)
+    assert in_a_child(lambda: shared(fw.ORGFW, 2)[0].decisions.tobytes()) == wanted
 
 
 def test_a_failing_round_changes_nothing_with_threads():
