@@ -89,10 +89,10 @@ def test_iris():
 @pytest.mark.skipif(NO_JIT, reason="too slow without compiled kernels")
 @pytest.mark.skipif("FASTFW_DATA" not in os.environ, reason="FASTFW_DATA is not set")
 def test_mnist():
-    X, y, _, _ = fw.datasets.load("mnist")
+    X, y = (part[:6000] for part in fw.datasets.load("mnist")[:2])
     best = solve(X, y, 10, 8.0)
     assert_certified(best, X, y, 8.0)
-    assert best.value == pytest.approx(0.78873182512, abs=1e-9)
+    assert best.value == pytest.approx(0.73968525260, abs=1e-9)
 
 
 def test_by_hand():

@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 import fastfw as fw
-from learner_cases import ENGINES, METHODS, Box, C, D, Quadratic, make, make_data, make_stream
+from learner_cases import METHODS, Box, C, D, Quadratic, make, make_data, make_stream
 from sizes import sized
 
-engines = pytest.mark.parametrize("engine", ENGINES)
 BREAK = 13
 
 
