@@ -32,8 +32,9 @@ __all__ = ["DTYPES", "Labelled", "ProjectionFree"]
 Self = TypeVar("Self", bound="ProjectionFree")
 DTYPES = [np.float64, np.float32]
 
-#: The radius of `partial_fit` where none is given, and that of many features.
-_RADIUS, _RADIUS_OF_MANY = 30.0, 1000.0
+#: The radius of `partial_fit` where none is given; of many features, that for each class, at least
+#: and at most.
+_RADIUS, _RADIUS_OF_CLASS, _LEAST, _MOST = 30.0, 100.0, 1000.0, 3000.0
 #: Rows of a round, likewise.
 _ROWS, _ROWS_OF_MANY = 256, 64
 #: Vertices for many features have an entry of this size, or of less where one is larger.
@@ -209,8 +210,8 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
         plan = _resolved(plan, many, self.early_stopping)
         X, y, weights, known = self._label(X, y, sample_weight, known, whole=False)
         if online is None:
-            radius = _RADIUS_OF_MANY if many else _RADIUS
-            radius = radius if self.radius == "auto" else float(self.radius)
+            free = self.radius == "auto"
+            radius = _radius(self._n_rows(known), many) if free else float(self.radius)
             unit = 1.0 if weights is None else float(weights.mean())
             learner, scale, looks = None, None, [START]
         else:
@@ -401,6 +402,11 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
         shape, k = (n_rows, width), min(int(k), width)
         set = RowL1Ball(shape, radius) if k == 1 else RowKSparsePolytope(shape, k, radius)
         return kind(self._problem(n_rows, width, X), set, dtype=X.dtype, **options)
+
+
+def _radius(n_rows: int, many: bool) -> float:
+    """Return the radius of `partial_fit` where none is given."""
+    return min(max(_LEAST, _RADIUS_OF_CLASS * n_rows), _MOST) if many else _RADIUS
 
 
 def rows_of_a_round(many: bool) -> int:

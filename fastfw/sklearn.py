@@ -302,12 +302,12 @@ class ProjectionFreeClassifier(ClassifierMixin, ProjectionFree):  # type: ignore
 
         Notes
         -----
-        ``radius="auto"`` means 30 here and 1000 for many features, or what an earlier `fit` chose.
-        Columns are scaled by the
-        largest magnitude seen so far; when a later call brings a larger one, the scale at most
-        doubles, and what lies beyond counts as that much. So one wild value at most halves the
-        weights that its column has learned, and a column that grows for good is followed within a
-        few calls. The bound, and the guarantees of the learners, hold for scaled columns.
+        ``radius="auto"`` means 30 here, for many features 100 a class (1000 at least, 3000 at
+        most), or what an earlier `fit` chose. Columns are scaled by the largest magnitude seen so
+        far; when a later call brings a larger one, the scale at most doubles, and what lies beyond
+        counts as that much. So one wild value at most halves the weights that its column has
+        learned, and a column that grows for good is followed within a few calls. The bound, and the
+        guarantees of the learners, hold for scaled columns.
 
         A call with few rows counts for less than one with many: every row counts the same.
 

@@ -881,6 +881,8 @@ def test_many_features_have_rules_of_their_own(monkeypatch, short_epochs):
     assert (dense.vertex_size_, dense._online.plan.batch_size) == (1, sized(256, 32))
     online = ProjectionFreeClassifier().partial_fit(X, y[: n - 40], classes=range(4))
     assert (online.radius_, online.vertex_size_) == (1000.0, 61)
+    online = ProjectionFreeClassifier().partial_fit(X, y[: n - 40], classes=range(25))
+    assert online.radius_ == 2500.0
 
 
 def test_a_rejected_batch_changes_nothing(iris):
