@@ -133,10 +133,13 @@ def method_names(among: Sequence[Method]) -> Callable[[str], tuple[str, ...]]:
     """Make the type of options that name methods between commas, or all; offline ones go last."""
 
     def parse(text: str) -> tuple[str, ...]:
-        if text.casefold() == "all":
+        names = text.split(",")
+        if "all" in (name.strip().casefold() for name in names):
+            if len(names) > 1:
+                raise argparse.ArgumentTypeError(f"{text!r} given; all stands alone")
             return tuple(method.name for method in (METHODS if among is TABLE else among))
         try:
-            found = find_methods(text.split(","), among)
+            found = find_methods(names, among)
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error).removeprefix("methods: ")) from None
         return tuple(method.name for method in sorted(found, key=lambda method: method.offline))
@@ -210,7 +213,7 @@ _OPTIONS: dict[str, dict[str, Any]] = dict(
                 f"experiments, or theory; one of: {', '.join(PRESETS)} (default: the paper's for "
                 "the data set where it has any, else theory)"),
         _option("--step", "C,E", schedule,
-                "step min(C/(t+1)^E, 1) for all methods, in place of the preset's"),
+                "step min(C/(t+1)^E, 1) for all methods that take one, in place of the preset's"),
         _option("--momentum", "C,E", schedule,
                 "momentum min(C/(t+1)^E, 1) for the methods that have one, likewise"),
         _option("--scale", "C", each(positive), "regularized-ofw's c, or c of FTPL for meta "
@@ -219,8 +222,9 @@ _OPTIONS: dict[str, dict[str, Any]] = dict(
                 "(default: theory's, T and T^(3/2))"),
         _option("--sub-batch-size", "N|all", sub_batch,
                 "rows that morgfw and metafw draw from the batch for an inner step", SUB_BATCH),
-        ("--bounds", {"action": "store_true", "help": "draw the theorems' bounds on regret into "
-                      "the picture, where they apply"}),
+        ("--bounds", {"action": "store_true", "help": "draw into the picture what the paper "
+                      "proves regret to be at most: of orgfw (stochastic) and morgfw "
+                      "(adversarial), with --preset theory"}),
         ("--quick", {"action": "store_true", "help": "fewer rounds and trials: a minute or two"}),
         _word("--criterion", CRITERIA, "what should be low: the loss of the decisions "
               "played, or that of the last one", "regret"),

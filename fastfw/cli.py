@@ -15,6 +15,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -47,6 +48,7 @@ from fastfw.experiments.methods import (
     FIGURES,
     METHODS,
     NETWORK_METHODS,
+    Method,
     closest,
     default_methods,
     find_methods,
@@ -285,31 +287,52 @@ def _compare(options: argparse.Namespace) -> int:
     if set(offline) & set(options.methods or ()):
         raise UsageError(f"argument --methods: {', '.join(offline)} are for --problem network")
 
-    def cautions() -> None:
-        for method in find_methods(options.methods or default_methods(options.setting)):
-            caution = method.caution(options.setting)
-            if caution is not None:
-                say(f"note: {caution}")
-
+    methods = find_methods(options.methods or default_methods(options.setting))
+    notes = [*_unfit(options, methods), *(method.caution(options.setting) for method in methods)]
     return _run(
         options,
         "comparison.compare",
         "data setting methods rounds batch_size radius dtype preset step momentum inner_steps "
         "bounds",
         ("regret.csv", "summary.csv", "regret.png"),
-        cautions,
+        partial(_say_notes, notes),
         sub_batch_size=options.sub_batch_size,
         folder=Path(options.out) / "trials",
     )
 
 
+def _unfit(options: argparse.Namespace, methods: Sequence[Method]) -> list[str]:
+    """Refuse options that no method takes; return notes on those that some do not take."""
+    for option, kind in (("step", "step"), ("momentum", "momentum"), ("inner_steps", "meta")):
+        given = getattr(options, option, None) is not None
+        if given and not any(getattr(method, kind) and not method.offline for method in methods):
+            raise UsageError(
+                f"argument --{option.replace('_', '-')}: it is not for "
+                f"{', '.join(method.name for method in methods)}; leave it out"
+            )
+    others = ", ".join(method.name for method in methods if not method.step)
+    if options.step is None or not others:
+        return []
+    return [f"--step is not for {others}, with steps of their own"]
+
+
+def _say_notes(notes: Sequence[str | None]) -> None:
+    """Say what there is to say before the work."""
+    for note in filter(None, notes):
+        say(f"note: {note}")
+
+
 def _compare_network(options: argparse.Namespace) -> int:
     """Run ``fastfw compare-network``."""
+    names = options.methods or [method.name for method in NETWORK_METHODS]
+    with unusable_input():
+        methods = find_methods(names, NETWORK_METHODS)
     return _run(
         options,
         "training.compare_network",
         "data methods rounds batch_size radius dtype hidden init step momentum",
         ("trace.csv", "summary.csv", "network.png"),
+        partial(_say_notes, _unfit(options, methods)),
         folder=Path(options.out) / "trials",
     )
 

@@ -627,20 +627,17 @@ def regret(result: Any, best: BestDecision, stream: Iterable[Any]) -> RegretCurv
     >>> curve.shape, bool(np.all(curve.lower <= curve.upper))
     ((5,), True)
     """
-    for given, name, attributes, wanted in (
-        (result, "result", ("losses",), "what learner.run(stream) returned"),
-        (best, "best", ("decision", "gap", "problem"), "what best_fixed_decision(...) returned"),
-    ):
-        if not all(hasattr(given, attribute) for attribute in attributes):
-            raise TypeError(f"{name} must be {wanted}, but it is a {type(given).__name__}")
+    losses = _losses_of(result)
+    if not all(hasattr(best, attribute) for attribute in ("decision", "gap", "problem")):
+        raise TypeError(
+            f"best must be what best_fixed_decision(...) returned, but it is a "
+            f"{type(best).__name__}"
+        )
     if not isinstance(stream, Iterable):
         raise TypeError(
             "stream must be the iterable of batches that was run, but it is a "
             f"{type(stream).__name__}"
         )
-    losses = np.asarray(result.losses, dtype=float)
-    if losses.ndim != 1:
-        raise ValueError(f"result.losses must have shape (T,), but has shape {losses.shape}")
     if isinstance(stream, IndexedStream) and len(stream) != len(losses):
         raise ValueError(_length_message(len(losses), f"{len(stream)}"))
     if isinstance(stream, IndexedStream) and isinstance(best.problem, SoftmaxRegression):
@@ -649,6 +646,18 @@ def regret(result: Any, best: BestDecision, stream: Iterable[Any]) -> RegretCurv
         fixed, rows = _batch_losses(best, stream, len(losses))
     weights = rows / best.n_samples if _is_sum(best.problem) else np.ones(len(losses))
     return RegretCurve(np.cumsum(losses - fixed), best.gap * np.cumsum(weights))
+
+
+def _losses_of(result: Any) -> Array:
+    """Return the losses of a run."""
+    if not hasattr(result, "losses"):
+        raise TypeError(
+            f"result must be what learner.run(stream) returned, but it is a {type(result).__name__}"
+        )
+    losses: Array = np.asarray(result.losses, dtype=float)
+    if losses.ndim != 1:
+        raise ValueError(f"result.losses must have shape (T,), but has shape {losses.shape}")
+    return losses
 
 
 class IntervalRegret(NamedTuple):
@@ -733,7 +742,7 @@ def interval_regret(
         raise TypeError(
             f"stream must be of data in memory: every interval's rows are, but it is {stream!r}"
         )
-    losses = np.asarray(result.losses, dtype=float)
+    losses = _losses_of(result)
     T = len(losses)
     if len(stream) != T:
         raise ValueError(_length_message(T, f"{len(stream)}"))

@@ -173,6 +173,15 @@ def test_compare_options_of_meta_methods(tmp_path, blobs, capsys):
         assert int(float(row["gradient_evaluations"])) == 4 * 3 * 3
 
 
+def test_compare_says_whose_steps_stay(tmp_path, blobs, capsys):
+    given = [*SMALL, "--methods", "ospf,regularized-ofw", "--step", "1,1"]
+    assert main(["compare", "--data", blobs, "--out", str(tmp_path), *given]) == 0
+    assert "note: --step is not for ospf, with steps of their own" in capsys.readouterr().err
+    with (tmp_path / "summary.csv").open(newline="") as handle:
+        steps = [row["step"] for row in csv.DictReader(handle)]
+    assert steps == ["", "1.0,1.0"]
+
+
 def test_compare_draws_bounds(tmp_path, blobs, capsys):
     arguments = ["compare", "--data", blobs, "--out", str(tmp_path), *SMALL, "--bounds"]
     assert main([*arguments, "--methods", "orgfw,osfw"]) == 0
@@ -259,6 +268,10 @@ def test_compare_shows_warnings_in_one_line(tmp_path, blobs, capsys, monkeypatch
         (["--methods", "orgfw,"], "empty name"),
         (["--methods", ""], "empty name"),
         (["--methods", "orgfw,or-gfw"], "'orgfw' is given twice"),
+        (["--methods", "all,orgfw"], "'all,orgfw' given; all stands alone"),
+        (["--methods", "ospf,ofw-ls", "--step", "1,1"], "--step: it is not for ospf, ofw-ls"),
+        (["--methods", "ofw", "--momentum", "1,1"], "--momentum: it is not for ofw; leave it out"),
+        (["--methods", "orgfw", "--inner-steps", "3"], "--inner-steps: it is not for orgfw"),
         (["--dtype", "float16"], "known: float64, float32"),
         (["--preset", "mnist"], "did you mean 'mnist-"),
         (["--inner-steps", "0"], "--inner-steps: '0' given, a whole number of at least 1 wanted"),

@@ -517,3 +517,5 @@ def test_intervals_want_batches_of_one_size():
     result = fw.ORGFW(problem, M).run(stream)
     with pytest.raises(ValueError, match="stream must have batches of one size"):
         fw.interval_regret(result, problem, M, stream)
+    with pytest.raises(TypeError, match="result must be what"):
+        fw.interval_regret(result.losses, problem, M, stream)

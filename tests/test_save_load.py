@@ -118,8 +118,6 @@ def test_callables_have_to_be_given_again(tmp_path):
     twin = fw.ORGFW.load(path, **half)
     batches = list(make_stream())[BREAK:]
     assert twin.run(batches).decision.tobytes() == learner.run(batches).decision.tobytes()
-    with pytest.raises(ValueError, match="rate"):
-        fw.ORGFW.load(path, rate=0.5, **half)
 
 
 def test_custom_problems_and_sets_have_to_be_given_again(tmp_path):
@@ -156,6 +154,20 @@ def test_a_fused_file_does_not_fit_other_objects(tmp_path):
 
 
 # --- files that are not whole ---------------------------------------------------------------------
+
+
+def test_arguments_of_load_are_blamed_for_what_they_do(tmp_path):
+    path = tmp_path / "file"
+    saved(path)
+    with pytest.raises(
+        ValueError, match=r"ORGFW.load takes .*, but not engine, which the file says"
+    ):
+        fw.ORGFW.load(path, engine="steps")
+    with pytest.raises(ValueError, match=r"load takes problem, set, step, .*, but not lr$"):
+        fw.ORGFW.load(path, lr=0.1)
+    for given in ({"problem": 3}, {"set": fw.RowL1Ball((2, 2), 1.0)}, {"step": "long"}):
+        with pytest.raises(ValueError, match=f"saved ORGFW, or not for the {next(iter(given))} gi"):
+            fw.ORGFW.load(path, **given)
 
 
 def test_interrupted_saves_leave_the_old_file(tmp_path, monkeypatch):

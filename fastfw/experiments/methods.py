@@ -243,8 +243,10 @@ def constants_in_words(method: Method, constants: Constants, sub_batch_size: int
             f"step {constants.step:g}, epochs of {constants.epoch_length}, batches of "
             f"{constants.batch_size}"
         )
-    texts = []
-    for name in ("step", "momentum") if method.momentum else ("step",):
+    texts = [] if method.step else ["steps of its own"]
+    for name in ("step", "momentum"):
+        if not getattr(method, name):
+            continue
         pair = getattr(constants, name)
         texts.append(
             f"{name} theory" if pair is None else f"{name} {pair[0]:g}/(t+1)^{pair[1]:.3g}"

@@ -90,12 +90,12 @@ def check_sizes(trials: Any, seed: Any, radius: Any, **counts: Any) -> range:
 def constants_of(
     methods: Iterable[Method], preset: Mapping[str, Constants], **given: Any
 ) -> dict[Method, Constants]:
-    """Return a preset's constants, theory's where it has none; online methods take given ones."""
+    """Return a preset's constants, theory's where it has none; given ones go to who takes them."""
     found = {}
     for method in methods:
         own = preset.get(method.name, Constants())
         for name, value in given.items():
-            if value is not None and not method.offline:
+            if value is not None and not method.offline and getattr(method, name):
                 pair: Any = (value.c, value.e) if isinstance(value, PowerSchedule) else value
                 own = own._replace(**{name: pair})
         found[method] = own

@@ -5,6 +5,7 @@ Files are taken for hostile: names and sizes are looked at before anything is re
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import os
@@ -101,6 +102,16 @@ def load(
     schedules: dict[str, object],
 ) -> Any:
     """Read a learner from a file, checking everything that is in it."""
+    fixed = {"start", "init", "seed", "engine", "dtype"}  # as the file has them
+    takes = [name for name in inspect.signature(cls).parameters if name not in fixed]
+    for name in schedules:
+        if name not in takes:
+            raise ValueError(
+                f"{cls.__name__}.load takes {', '.join(takes)}, but not {name}"
+                + (", which the file says" if name in fixed else "")
+            )
+    given = [name for name, value in (("problem", problem), ("set", set)) if value is not None]
+    given += schedules
     with open(path, "rb") as file:
         try:
             if file.read(2) != b"PK":
@@ -111,8 +122,9 @@ def load(
         except Exception as error:  # a damaged archive makes its readers raise whatever they like
             text = " ".join(str(error).split()) or type(error).__name__
             reason = f"no {text}" if isinstance(error, KeyError) else text
+            unfit = f", or not for the {', '.join(given)} given" if given else ""
             raise ValueError(
-                f"{os.fspath(path)} is not a saved {cls.__name__}: {reason}"
+                f"{os.fspath(path)} is not a saved {cls.__name__}{unfit}: {reason}"
             ) from error
 
 
