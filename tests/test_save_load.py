@@ -166,7 +166,9 @@ def test_arguments_of_load_are_blamed_for_what_they_do(tmp_path):
     with pytest.raises(ValueError, match=r"load takes problem, set, step, .*, but not lr$"):
         fw.ORGFW.load(path, lr=0.1)
     for given in ({"problem": 3}, {"set": fw.RowL1Ball((2, 2), 1.0)}, {"step": "long"}):
-        with pytest.raises(ValueError, match=f"saved ORGFW, or not for the {next(iter(given))} gi"):
+        with pytest.raises(
+            ValueError, match=f"ORGFW: .*; or it is not for the {next(iter(given))}"
+        ):
             fw.ORGFW.load(path, **given)
 
 

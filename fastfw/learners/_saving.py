@@ -122,9 +122,9 @@ def load(
         except Exception as error:  # a damaged archive makes its readers raise whatever they like
             text = " ".join(str(error).split()) or type(error).__name__
             reason = f"no {text}" if isinstance(error, KeyError) else text
-            unfit = f", or not for the {', '.join(given)} given" if given else ""
+            unfit = f"; or it is not for the {', '.join(given)} given" if given else ""
             raise ValueError(
-                f"{os.fspath(path)} is not a saved {cls.__name__}{unfit}: {reason}"
+                f"{os.fspath(path)} is not a saved {cls.__name__}: {reason}{unfit}"
             ) from error
 
 
