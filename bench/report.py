@@ -79,6 +79,7 @@ def tracked(work: Work) -> Iterator[Any]:
 
     A benchmark's name is followed by its parameters and what they gave: times, memory, or a figure
     of correctness. The record, with earlier commits and repeats, is kept by asv on the machine.
+    Quick reports have the benchmarks of vertices alone.
     """
     commit = subprocess.check_output(["git", "rev-parse", "HEAD"], text=True).strip()
     words = ["--bench", "bench_kernels.Vertices"] if work.quick else []
