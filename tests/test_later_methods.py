@@ -183,22 +183,28 @@ def test_rounds_follow_the_reference_on_every_set(method, known, name):
 
 
 @pytest.mark.parametrize("unit", [2.0**560, 2.0**-560])
-@pytest.mark.parametrize("kind", ["steps", "strong"])
+@pytest.mark.parametrize("kind", ["steps", "strong", "dense", "csr", "network"])
 def test_line_search_has_no_unit(kind, unit):
     """The same bits where squares of lengths leave the range of floats as where they do not."""
     rng = np.random.default_rng(3)
     X, y = rng.standard_normal((24, 4)), rng.integers(0, 2, 24)
     batches, played = [(X[i : i + 2], y[i : i + 2]) for i in range(0, 24, 2)], []
+    if kind == "csr":
+        batches = [(scipy.sparse.csr_array(A), labels) for A, labels in batches]
+    unit = min(unit, 1.0 / unit) if kind == "network" else unit  # whose logits are squares
     # each of the logits says all or nothing, in either
     for size in (unit, np.sqrt(unit)):
         problem = fw.SoftmaxRegression(4, 2)
         set = fw.RowL1Ball((2, 4), size)
+        if kind == "network":
+            problem = fw.OneHiddenLayer(4, 3, 2, "relu")
+            set = problem.l1_balls(size, size)
         if kind == "strong":
             learner = fw.StronglyConvexOFW(problem, set, strong_convexity=1.0 / size)
         else:
             learner = fw.RegularizedOFW(
                 problem, set, step="line-search", rounds=12, scale=4.0 * size,
-                engine="steps",
+                engine="steps" if kind == "steps" else "fused",
             )  # fmt: skip
         played.append(all_rounds(learner, batches).decisions / size)
     assert np.ptp(played[0]) > 0.1
