@@ -118,7 +118,7 @@ class RegularizedOFW(ScaledLearner, LinearLearner):
 
     def _begin(self, dtype: np.dtype[Any]) -> FloatArray:
         if self._scale is not None:
-            in_range(self._strength(1, self._scale), "2 T^(3/4) / scale", dtype, "rescale X")
+            in_range(self._strength(1, self._scale), "2 / eta, of the scale,", dtype, "rescale X")
         return super()._begin(dtype)
 
     def _strength(self, t: Any, c: float) -> Any:
