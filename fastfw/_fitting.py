@@ -178,7 +178,7 @@ def batches(data: Dataset | Chunks, parts: Iterable[IndexArray]) -> Iterator[Bat
     """Yield a batch of the rows in each part; of chunks, as many at a time as may be held."""
     if isinstance(data, Dataset):
         for rows in parts:
-            yield Batch._trusted(data, rows)
+            yield Batch._trusted(data, sealed(rows))
         return
     left = [*parts]
     while left:
