@@ -127,7 +127,7 @@ def labels(
     limit = n_classes if n_classes is not None else np.iinfo(np.intp).max
     seen = canonical.view(np.uintp)
     if (max(seen.tolist()) if seen.size <= _FEW else seen.max()) >= limit:
-        i = int(np.argmax(canonical.view(np.uintp) >= limit))
+        i = int(np.argmax(seen >= limit))
         if n_classes is None:
             raise ValueError(f"{name}[{i}] is {given[i]}; labels must be 0, 1, ...")
         raise ValueError(
