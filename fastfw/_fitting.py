@@ -8,7 +8,7 @@ are held out, and a radius chosen by held-out loss.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from fastfw._chunks import Chunks
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._lazy import LazyEngine
 from fastfw.problems import Classification
-from fastfw.streams import Batch, Dataset, IndexedStream
+from fastfw.streams import Dataset, IndexedStream, batches
 
 #: Radii that are tried in this order until held-out rows say that it is enough.
 RADII = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
@@ -172,24 +172,6 @@ def weighted(data: Dataset | Chunks, weights: npt.NDArray[np.float64] | None) ->
     other = copy.copy(data)
     other._weights = weights
     return other
-
-
-def batches(data: Dataset | Chunks, parts: Iterable[IndexArray]) -> Iterator[Batch]:
-    """Yield a batch of the rows in each part; of chunks, as many at a time as may be held."""
-    if isinstance(data, Dataset):
-        for rows in parts:
-            yield Batch._trusted(data, sealed(rows))
-        return
-    left = [*parts]
-    while left:
-        sizes = [part.size for part in left]
-        count = max(1, int(np.searchsorted(np.cumsum(sizes), data.at_once, side="right")))
-        rows, left = np.concatenate(left[:count]), left[count:]
-        weights = None if data._weights is None else data._weights[rows]
-        held = Dataset._ready(data.gather(rows), data.y[rows], weights)
-        for places in np.split(np.arange(rows.size), np.cumsum(sizes[: count - 1])):
-            yield Batch._trusted(held, sealed(places))
-        del held, places
 
 
 def fit(

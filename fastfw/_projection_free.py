@@ -22,10 +22,10 @@ from fastfw._checks import FloatArray, float_dtype, refuse_masks, sealed
 from fastfw._chunks import is_dask
 from fastfw._csr import csr_features, is_sparse
 from fastfw._estimator import Online, Weights
-from fastfw._fitting import MANY, START, Plan, Sample, batches, choose_radius, fit, look
+from fastfw._fitting import MANY, START, Plan, Sample, choose_radius, fit, look
 from fastfw.schedules import power_schedule
 from fastfw.sets import RowKSparsePolytope, RowL1Ball
-from fastfw.streams import Dataset
+from fastfw.streams import Dataset, batches
 
 __all__ = ["DTYPES", "Labelled", "ProjectionFree"]
 

@@ -11,7 +11,7 @@ attributes ``.X`` and ``.y``; where labels are no class numbers, inside a `Label
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -512,7 +512,7 @@ class IndexedStream:
 
     def _parts(self) -> Iterator[IndexedStream]:
         for block in self._row_blocks(max(1, self.data.at_once // self.batch_size)):
-            yield _held(self.data, block.reshape(-1), block.shape[1])
+            yield _in_batches(held(self.data, block.reshape(-1)), block.shape[1])
 
     def __repr__(self) -> str:
         """Describe the stream in one line."""
@@ -654,12 +654,13 @@ class _EpochStream(IndexedStream):
                 fitting = ends[(ends > at) & (ends <= at + at_once)]
                 end = int(fitting[-1]) if fitting.size else min(at + at_once, order.size)
                 whole = end if end == order.size else end - (end - first) % B
-                held = self.data.gather(order[at:end], kept)
+                X = self.data.gather(order[at:end], kept)
                 if whole > first:
-                    rows = order[first:whole]
-                    yield _held(self.data, rows, B, _some(held, slice(whole - first)))
-                kept = _some(held, slice(whole - first, None)).copy() if whole < end else None
-                del held
+                    part = held(self.data, order[first:whole], _some(X, slice(whole - first)))
+                    yield _in_batches(part, B)
+                    del part
+                kept = _some(X, slice(whole - first, None)).copy() if whole < end else None
+                del X
                 first, at = whole, end
 
 
@@ -668,14 +669,42 @@ def _some(X: Any, rows: slice) -> Any:
     return taken(X, rows) if is_sparse(X) else X[rows]
 
 
-def _held(data: Chunks, rows: IndexArray, batch_size: int, X: Any = None) -> IndexedStream:
-    """Return a stream of some rows in their order, in batches, of features that are held."""
+def held(data: Chunks, rows: IndexArray, X: Any = None) -> Dataset:
+    """Return some rows in their order, in memory; of features that are there, with their labels."""
     weights = None if data._weights is None else data._weights[rows]
     X = data.gather(rows) if X is None else X
-    held = Dataset._ready(X, data.y[rows], weights)
+    return Dataset._ready(X, data.y[rows], weights)
+
+
+def _in_batches(data: Dataset, batch_size: int) -> IndexedStream:
+    """Return a stream of all rows as they lie."""
     return _EpochStream(
-        held, batch_size=batch_size, epochs=1, shuffle=False, chunk_size=1, seed=0
+        data, batch_size=batch_size, epochs=1, shuffle=False, chunk_size=1, seed=0
     )  # fmt: skip
+
+
+def batches(data: Dataset | Chunks, parts: Iterable[IndexArray | None]) -> Iterator[Any]:
+    """Yield a batch of the rows in each part, and all data where it is None.
+
+    Of chunks, rows of as many parts at a time as may be held are collected.
+    """
+    if isinstance(data, Dataset):
+        for rows in parts:
+            yield data if rows is None else Batch._trusted(data, sealed(rows))
+        return
+    left = [*parts]
+    while left:
+        ends = np.cumsum([0 if rows is None else rows.size for rows in left])
+        count = max(1, int(np.searchsorted(ends, data.at_once, side="right")))
+        now, left = left[:count], left[count:]
+        wanted = [rows for rows in now if rows is not None]
+        some = held(data, np.concatenate(wanted)) if wanted else None
+        for rows, end in zip(now, ends.tolist(), strict=False):
+            if rows is None or some is None:
+                yield data
+            else:
+                yield Batch._trusted(some, sealed(np.arange(end - rows.size, end, dtype=np.intp)))
+        del some
 
 
 class LabelledStream:
@@ -777,7 +806,7 @@ def epoch_stream(
     -----
     O(n) memory beyond the data, for the order of one epoch.
 
-    Every stream, and `best_fixed_decision`, also takes data that are not in memory:
+    Every stream, `best_fixed_decision` and `SVRF.fit` also take data that are not in memory:
 
     - a Dask array of rows, dense or of scipy CSR chunks, with labels that are one or in memory;
     - files: a list of .npz that hold ``X`` and ``y``, or a list of .npy (or of .npz that
@@ -800,7 +829,7 @@ def epoch_stream(
     if not (shuffle is False or (isinstance(shuffle, str) and shuffle in ("rows", "chunks"))):
         raise ValueError(f"shuffle must be 'rows', 'chunks' or False, but it is {shuffle!r}")
     return _EpochStream(
-        _dataset(X, y),
+        dataset(X, y),
         batch_size=positive_int(batch_size, "batch_size"),
         epochs=positive_int(epochs, "epochs"),
         shuffle=shuffle,
@@ -851,7 +880,7 @@ def iid_stream(
     [2, 2, 2]
     """
     return _IidStream(
-        _dataset(X, y),
+        dataset(X, y),
         batch_size=positive_int(batch_size, "batch_size"),
         rounds=positive_int(rounds, "rounds"),
         seed=checked_seed(seed),
@@ -918,7 +947,7 @@ def drifting_stream(
     if pieces > rounds:
         raise ValueError(f"pieces must be at most rounds, {rounds}, but it is {pieces}")
     return _DriftingStream(
-        _dataset(X, y),
+        dataset(X, y),
         batch_size=positive_int(batch_size, "batch_size"),
         rounds=rounds,
         pieces=pieces,
@@ -961,7 +990,7 @@ def sorted_stream(X: object, y: object = None, *, batch_size: int, rounds: int) 
     >>> [batch.X.ravel().tolist() for batch in stream]
     [[1.0, 3.0], [0.0, 2.0]]
     """
-    data = _dataset(X, y)
+    data = dataset(X, y)
     batch_size = positive_int(batch_size, "batch_size")
     rounds = positive_int(rounds, "rounds")
     n = data.n_samples
@@ -981,7 +1010,7 @@ def sorted_stream(X: object, y: object = None, *, batch_size: int, rounds: int) 
     return stream
 
 
-def _dataset(X: object, y: object) -> Dataset | Chunks:
+def dataset(X: object, y: object) -> Dataset | Chunks:
     """Return X if it is a Dataset, else make one of X and y, or of chunks what stands for one."""
     if isinstance(X, Dataset | Chunks):
         if y is not None:

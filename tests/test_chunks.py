@@ -134,6 +134,28 @@ def test_runs_make_the_same_decisions_and_go_on_in_the_middle(kind, source, monk
         np.testing.assert_array_equal(rest.decision, wanted.decision)
 
 
+@pytest.mark.parametrize("source", ["dask", "dask csr", "again", "npz"])
+@pytest.mark.parametrize("kind", [fw.SVRF, fw.SpiderFW])
+def test_offline_methods_are_those_in_memory(kind, source, few, tmp_path):
+    data, same = SOURCES[source](tmp_path), whole((), source)
+    method = kind(PROBLEM, BALL, step=0.1, epoch_length=4, batch_size=9, seed=5)
+    found = method.fit(*data, iterations=11, checkpoints=[1, 5, 12])
+    wanted = copy.deepcopy(method).fit(same, iterations=11, checkpoints=[1, 5, 12])
+    np.testing.assert_allclose(found.losses, wanted.losses, rtol=1e-12)
+    np.testing.assert_allclose(found.decisions, wanted.decisions, atol=1e-12)
+    assert found.gradient_evaluations == wanted.gradient_evaluations
+    method.fit(*data, iterations=6)
+    method.save(tmp_path / "method.npz")
+    rest = kind.load(tmp_path / "method.npz").fit(*data, iterations=11, resume=True)
+    np.testing.assert_array_equal(rest.decision, found.decision)
+    in_memory = kind(PROBLEM, BALL, step=0.1)
+    in_memory.fit(same, iterations=2)
+    with pytest.raises(TypeError, match="the fit to be resumed was of data in memory"):
+        in_memory.fit(*data, iterations=4, resume=True)
+    with pytest.raises(ValueError, match="columns, but 7 features are wanted"):
+        kind(fw.SoftmaxRegression(7, 3), fw.RowL1Ball((3, 7), 1.0)).fit(*data, iterations=2)
+
+
 def test_a_pass_over_the_chunks_reads_each_once(monkeypatch):
     read = []
     X_read = da.from_array(X, chunks=(10, D)).map_blocks(

@@ -116,6 +116,10 @@ def test_what_is_collected_and_summed_by_a_cluster_is_the_same(cluster, kind, mo
         assert there.engine == "fused"
         np.testing.assert_array_equal(result.losses, wanted.losses)
         np.testing.assert_array_equal(result.decision, wanted.decision)
+    for method in (fw.SVRF(PROBLEM, BALL, 0.1), fw.SpiderFW(PROBLEM, BALL, 0.1)):
+        found, wanted = method.fit(lazy(kind), Y, iterations=9), method.fit(X, Y, iterations=9)
+        np.testing.assert_allclose(found.losses, wanted.losses, rtol=1e-9)
+        np.testing.assert_allclose(found.decision, wanted.decision, atol=1e-12)
     best = fw.best_fixed_decision(PROBLEM, BALL, lazy(kind), Y, tol=1e-9)
     same = fw.best_fixed_decision(PROBLEM, BALL, KINDS[kind](X), Y, tol=1e-9)
     assert best.value == pytest.approx(same.value, rel=1e-9)

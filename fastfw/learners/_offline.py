@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, float_dtype, sealed
+from fastfw._chunks import Chunks
 from fastfw._csr import is_sparse, sound_csr
 from fastfw.base_learners import seed_bits
 from fastfw.custom import what_is_not_finite
@@ -23,7 +25,7 @@ from fastfw.learners._streaming import checked_rounds
 from fastfw.learners.compiled import LINEAR, LinearEngine, Plan
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
-from fastfw.streams import Batch, Dataset
+from fastfw.streams import Dataset, batches, dataset
 
 __all__ = ["FitResult", "Iteration", "OfflineLearner"]
 
@@ -195,8 +197,10 @@ class OfflineLearner(Learner):
 
         Parameters
         ----------
-        X : array_like, shape (n, d), or Dataset
-            Features; anything else for problems of your own, as long as rows can be picked.
+        X : array_like, shape (n, d), Dataset, Dask array, files or chunks
+            Features; anything else for problems of your own, as long as rows can be picked. What is
+            not in memory, see `epoch_stream`, is gone through chunk by chunk where an epoch starts,
+            and mini-batches of as many iterations at a time as may be held are collected.
         y : array_like, shape (n,), optional
             Labels; not with a `Dataset`.
         iterations : int
@@ -242,10 +246,15 @@ class OfflineLearner(Learner):
         keep = checked_rounds(checkpoints, first)
         if keep and keep[-1] > N + 1:
             raise ValueError(f"checkpoints has {keep[-1]}, but the last iteration is {N}")
-        data, pick, n, dtype = self._data(X, y, self._decision.dtype if resume else self._dtype)
+        data, picked, n, dtype = self._data(X, y, self._decision.dtype if resume else self._dtype)
         if resume and n != self._n:
             raise ValueError(f"X has {n} samples; the fit to be resumed had {self._n}")
-        engine = self._engine.copy() if resume else self._make(dtype, self._fused)
+        lazy = isinstance(data, Chunks)
+        engine = self._engine.copy() if resume else self._make(dtype, self._fused and not lazy)
+        if lazy and not isinstance(engine, OfflineSteps):
+            raise TypeError(
+                "X is in chunks, but the fit to be resumed was of data in memory: go on with those"
+            )
         losses, seconds = np.empty(N + 1 - first), np.empty(N + 1 - first)
         plan = [self._iteration(t, n, N) for t in range(first, N + 1)]
         sizes = np.array([n if i.size is None else i.size for i in plan])
@@ -263,7 +272,7 @@ class OfflineLearner(Learner):
             fitting = int(np.searchsorted(np.cumsum(sizes[i:end]), _ROWS_AT_ONCE))
             part = slice(i, min(i + max(1, fitting), end))
             begun = time.perf_counter()
-            done, found = self._play(engine, data, pick, n, t, plan[part], sizes[part])
+            done, found = self._play(engine, data, picked, n, t, plan[part], sizes[part])
             spent = time.perf_counter() - begun
             losses[part.start : part.start + len(found)] = found
             if done < part.stop - part.start:
@@ -294,7 +303,7 @@ class OfflineLearner(Learner):
         self,
         engine: Any,
         data: Any,
-        pick: Callable[..., Any],
+        picked: Callable[..., Iterator[Any]],
         n: int,
         t: int,
         plan: list[Iteration],
@@ -310,8 +319,9 @@ class OfflineLearner(Learner):
         rows.flags.writeable = False
         eta = np.array([i.eta for i in plan])
         if isinstance(engine, OfflineSteps):
-            batches = (pick(rows[start:stop]) for start, stop in pairwise(starts))
-            return engine.iterations(self._direction, t, batches, whole, eta)
+            parts = zip(whole, pairwise(starts), strict=True)
+            given = picked(None if every else rows[slice(*ends)] for every, ends in parts)
+            return engine.iterations(self._direction, t, given, whole, eta)
         # alpha, beta, gamma, lambda, eta, and whether d and x are kept
         back = np.where(whole, 0.0, 1.0)
         one, none = np.ones_like(eta), np.zeros_like(eta)
@@ -324,13 +334,14 @@ class OfflineLearner(Learner):
 
     def _data(
         self, X: Any, y: Any, wanted: np.dtype[Any] | None
-    ) -> tuple[Any, Callable[..., Any], int, np.dtype[Any]]:
-        """Return data as engines take them, how to pick rows, their number, the points' dtype."""
+    ) -> tuple[Any, Callable[..., Iterator[Any]], int, np.dtype[Any]]:
+        """Return data as engines take them, what picks batches, rows, the points' dtype."""
         if self._own:
-            data = X if isinstance(X, Dataset) and y is None else Dataset(X, y)
+            data = dataset(X, y)
             data = data.astype(wanted or data.dtype)
-            self.problem.rows(data)
-            return data, lambda rows: Batch._trusted(data, rows), len(data), data.dtype
+            if isinstance(data, Dataset):  # chunks are looked at when they are made
+                self.problem.rows(data)
+            return data, partial(batches, data), len(data), data.dtype
         if isinstance(X, Dataset):
             X, y = X.X, X.y
         X, y = sound_csr(X, "X") if is_sparse(X) else np.asarray(X), np.asarray(y)
@@ -340,7 +351,11 @@ class OfflineLearner(Learner):
         single = X.dtype == np.float32
         dtype = wanted or np.dtype(np.float32 if single else np.float64)
         whole = self.problem.rows((X, y), dtype) if self._fused else None
-        return whole, lambda rows: (X[rows], y[rows]), n, dtype
+
+        def picked(parts: Iterable[IndexArray | None]) -> Iterator[Any]:
+            return ((X, y) if rows is None else (X[rows], y[rows]) for rows in parts)
+
+        return whole, picked, n, dtype
 
     def __repr__(self) -> str:
         return (

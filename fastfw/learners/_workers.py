@@ -24,7 +24,7 @@ from fastfw._checks import FloatArray, IndexArray
 from fastfw._chunks import DaskChunks, check_chunk
 from fastfw.learners._oracles import toward
 from fastfw.problems import Classification
-from fastfw.streams import Batch, Dataset, IndexedStream
+from fastfw.streams import Batch, Dataset, IndexedStream, held
 
 __all__ = ["Shared", "shared_rounds"]
 
@@ -249,11 +249,7 @@ class SharedBatch:
 
     def held(self) -> Dataset:
         """Return the rows, here."""
-        return _held(self._shared.data, self._rows, self._shared._dtype)
-
-
-def _held(data: Any, rows: IndexArray, dtype: Any) -> Dataset:
-    return Dataset._ready(data.gather(rows), data.y[rows], None).astype(dtype)
+        return held(self._shared.data, self._rows).astype(self._shared._dtype)
 
 
 def _client() -> Any:
@@ -299,10 +295,10 @@ def _tried(learner: Any, stream: IndexedStream, client: Any) -> tuple[Shared | N
     gradients = 1 + learner._plan.recalls
     dtype = learner._dtype or data.dtype
     begun = time.perf_counter()
-    held = _held(data, block.reshape(-1), dtype)
+    found = held(data, block.reshape(-1)).astype(dtype)
     here = (time.perf_counter() - begun) / len(block)
     x = learner._begin(dtype)
-    first = Batch(held, np.arange(block.shape[1]))
+    first = Batch(found, np.arange(block.shape[1]))
     problem.loss_and_gradient(x, first)  # compiles
     begun = time.perf_counter()
     for _ in range(gradients):
