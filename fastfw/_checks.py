@@ -243,7 +243,7 @@ def float_dtype(dtype: npt.DTypeLike, name: str = "dtype") -> np.dtype[Any]:
     return found
 
 
-def sealed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def freeze(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a view of an array of one's own that NumPy refuses to make writable again.
 
     An array that owns its memory may be made writable by anybody, a view only while its base is.
@@ -254,7 +254,7 @@ def sealed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return base.view()
 
 
-def locked(thing: Any) -> Any:
+def read_only(thing: Any) -> Any:
     """Return an array as a read-only view, and a batch with its arrays so; all else as it is.
 
     For what is handed to code that is not ours: writing to it fails instead of changing the data.
@@ -267,7 +267,7 @@ def locked(thing: Any) -> Any:
     if is_sparse(thing):
         check_structure(thing, "X")
     if isinstance(thing, tuple | list) and any(map(_lockable, thing)):
-        parts = map(locked, thing)
+        parts = map(read_only, thing)
         if hasattr(thing, "_make"):  # a named tuple
             return thing._make(parts)
         return list(parts) if isinstance(thing, list) else tuple(parts)
@@ -300,7 +300,7 @@ def boolean(value: object, name: str) -> bool:
     """Return True or False, Python's or NumPy's, as a plain bool."""
     value = _scalar(value)
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, but it is {shown(value)}")
+        raise TypeError(f"{name} must be True or False, but it is {describe(value)}")
     return bool(value)
 
 
@@ -311,7 +311,7 @@ def choice(value: object, name: str, options: Iterable[str | None]) -> Any:
         return value
     names = [repr(option) for option in options]
     wanted = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-    raise ValueError(f"{name} must be {wanted}, but it is {shown(value)}")
+    raise ValueError(f"{name} must be {wanted}, but it is {describe(value)}")
 
 
 def positive_float(value: object, name: str, *, wanted: str = "a positive number") -> float:
@@ -364,7 +364,7 @@ def positive_int(value: object, name: str, *, minimum: int = 1, maximum: int | N
         hint = ""
         if isinstance(value, float | np.floating) and float(value).is_integer():
             hint = f"; write {int(value)}"
-        raise TypeError(f"{name} must be {wanted}, but it is {shown(value)}{hint}")
+        raise TypeError(f"{name} must be {wanted}, but it is {describe(value)}{hint}")
     number = operator.index(value)
     if number < minimum or (maximum is not None and number > maximum):
         raise ValueError(f"{name} must be {wanted}, but it is {number}")
@@ -389,7 +389,7 @@ def warn_from_outside(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def seed(value: object, name: str = "seed") -> int | tuple[int, ...]:
+def check_seed(value: object, name: str = "seed") -> int | tuple[int, ...]:
     """Return a seed that gives the same random numbers whenever it is used.
 
     Integers >= 0, or sequences of them: ``(seed, trial)`` makes independent streams. None and
@@ -405,7 +405,7 @@ def seed(value: object, name: str = "seed") -> int | tuple[int, ...]:
     return positive_int(value, name, minimum=0)
 
 
-def shown(value: object, *, bare: bool = False) -> str:
+def describe(value: object, *, bare: bool = False) -> str:
     """Show a value on one short line, with its type unless `bare`."""
     text = repr(value) if not isinstance(value, np.generic) else str(value)
     text = " ".join(text.split())
@@ -426,13 +426,13 @@ def _real(value: object, name: str, wanted: str, fits: Callable[[float], bool]) 
     """Return a finite real number (booleans are none) that fits."""
     value = _scalar(value)
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be {wanted}, but it is {shown(value)}")
+        raise TypeError(f"{name} must be {wanted}, but it is {describe(value)}")
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not (math.isfinite(number) and fits(number)):
-        raise ValueError(f"{name} must be {wanted}, but it is {shown(value, bare=True)}")
+        raise ValueError(f"{name} must be {wanted}, but it is {describe(value, bare=True)}")
     return number
 
 

@@ -18,8 +18,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import IndexArray, batch_parts, features, labels, sealed
-from fastfw._csr import check_matrix, csr_parts, is_sparse, stacked, taken
+from fastfw._checks import IndexArray, batch_parts, features, freeze, labels
+from fastfw._csr import check_matrix, csr_parts, is_sparse, stacked, take_rows
 
 __all__ = ["Chunks", "DaskChunks", "check_chunk", "chunks_of", "is_dask"]
 
@@ -140,14 +140,14 @@ class Chunks(ABC):
         if is_sparse(part):
             made = [*([] if held is None else [held]), part, *parts]
             back = np.argsort(np.concatenate([np.arange(before), before + order]))
-            return taken(stacked(made), back)
+            return take_rows(stacked(made), back)
         out[:before] = 0.0 if held is None else held
         for place in places:
             if part is not None:
                 out[before + place] = part
             part = None  # before the next one is there
             part = next(parts, None)
-        return sealed(out)
+        return freeze(out)
 
     @property
     def _form(self) -> tuple[int, np.dtype[Any]]:
@@ -178,7 +178,7 @@ def _rows_of(
     Their numbers do not decrease.
     """
     if is_sparse(chunk):
-        return taken(check_chunk(chunk, form, first), rows)
+        return take_rows(check_chunk(chunk, form, first), rows)
     own: Any = rows
     if rows[-1] - rows[0] == rows.size - 1 and (np.diff(rows) == 1).all():
         own = slice(rows[0], rows[-1] + 1)  # no copy
@@ -203,7 +203,7 @@ def _of_blocks(f: Make, X: Any, y: IndexArray) -> tuple[Any, ...]:
     if n <= _BLOCK:
         return tuple(f(X, y))
     spans = [slice(i, i + _BLOCK) for i in range(0, n, _BLOCK)]
-    return _sum([f(taken(X, s) if is_sparse(X) else X[s], y[s]) for s in spans])
+    return _sum([f(take_rows(X, s) if is_sparse(X) else X[s], y[s]) for s in spans])
 
 
 def _size_of(chunk: Any, form: tuple[int, Any]) -> float:

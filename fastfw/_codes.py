@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, IndexArray, in_range, sealed
+from fastfw._checks import FloatArray, IndexArray, freeze, in_range
 from fastfw._csr import check_matrix
 
 #: Bytes as kernels take them: the values, and scale and offset in the parameters' dtype.
@@ -34,7 +34,7 @@ class Codes(NamedTuple):
 
     def coded(self, dtype: np.dtype[Any]) -> Coded:
         """Return what kernels take for parameters of this dtype."""
-        return self.values, sealed(self.affine.astype(dtype))
+        return self.values, freeze(self.affine.astype(dtype))
 
     def decoded(self, dtype: np.dtype[Any], rows: IndexArray | None = None) -> FloatArray:
         """Return the features of some rows, of all by default, as a new read-only array."""
@@ -43,8 +43,8 @@ class Codes(NamedTuple):
         if rows is None:
             rows = np.arange(len(self.values))
         out = np.empty((rows.size, self.values.shape[1]), dtype)
-        _features.decode(*self.coded(dtype), sealed(rows), sealed(rows[:0]), out)
-        return sealed(out)
+        _features.decode(*self.coded(dtype), freeze(rows), freeze(rows[:0]), out)
+        return freeze(out)
 
 
 def codes(X: Any, scale: npt.ArrayLike | None, offset: npt.ArrayLike | None) -> Codes:
@@ -56,7 +56,7 @@ def codes(X: Any, scale: npt.ArrayLike | None, offset: npt.ArrayLike | None) -> 
         for given, default, name in ((scale, 1.0, "scale"), (offset, 0.0, "offset"))
     ]
     affine = np.stack(np.broadcast_arrays(*columns), axis=1)
-    found = Codes(sealed(np.require(X, requirements=["C", "A"])), sealed(affine))
+    found = Codes(freeze(np.require(X, requirements=["C", "A"])), freeze(affine))
     found.require(np.dtype(np.float64))
     return found
 

@@ -125,7 +125,7 @@ def kernel_features(X: Any) -> Any:
     return csr.CSR(*csr_parts(X))
 
 
-def taken(X: CSR, rows: npt.NDArray[np.intp] | slice) -> CSR:
+def take_rows(X: CSR, rows: npt.NDArray[np.intp] | slice) -> CSR:
     """Return the given rows of a canonical matrix, canonical too."""
     part = X[rows]
     return assembled(part.data, part.indices, part.indptr, part.shape)

@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from fastfw._checks import positive_int, shown
+from fastfw._checks import describe, positive_int
 from fastfw._csr import is_sparse
 from fastfw._plots import draw_curve, draw_weights
 from fastfw._projection_free import are_many, rows_of_a_round
@@ -263,7 +263,7 @@ class WeightsDisplay:
         rows = [] if label is None else np.flatnonzero(classes == label).tolist()
         if len(rows) != 1 and not (label is None and len(coef) == 1):
             raise ValueError(
-                f"label must be one of the classes {list(classes)}, but it is {shown(label)}"
+                f"label must be one of the classes {list(classes)}, but it is {describe(label)}"
             )
         row = coef[rows[0] if rows and len(coef) > 1 else 0]
         if len(coef) == 1 and len(classes) == 2:
@@ -276,7 +276,7 @@ class WeightsDisplay:
         if len(names) != len(row):
             raise ValueError(f"names must be {len(row)}, one a feature, but they are {len(names)}")
         if shape is not None and np.prod(shape) != len(row):
-            raise ValueError(f"shape must have {len(row)} places, but it is {shown(shape)}")
+            raise ValueError(f"shape must have {len(row)} places, but it is {describe(shape)}")
         display = cls(weights=row, names=names, title="" if label is None else str(label))
         return display.plot(ax, shape=shape, top=top)
 

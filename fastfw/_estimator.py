@@ -20,6 +20,7 @@ from fastfw._checks import (
     as_list,
     boolean,
     choice,
+    describe,
     features,
     float_dtype,
     non_negative_float,
@@ -27,7 +28,6 @@ from fastfw._checks import (
     positive_int,
     refuse_masks,
     share,
-    shown,
 )
 from fastfw._chunks import DaskChunks, is_dask
 from fastfw._csr import assembled, csr_parts, is_sparse
@@ -176,7 +176,7 @@ def threads(n_jobs: Any) -> int | None:
         return None
     if isinstance(n_jobs, bool | np.bool_) or not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise TypeError(
-            f"n_jobs must be an integer other than 0, or None, but it is {shown(n_jobs)}"
+            f"n_jobs must be an integer other than 0, or None, but it is {describe(n_jobs)}"
         )
     return int(effective_n_jobs(int(n_jobs)))
 
@@ -203,7 +203,7 @@ def _random_state(given: Any) -> Any:
     except ValueError:
         raise ValueError(
             "random_state must be an integer from 0 to 2**32 - 1, a numpy.random.RandomState or "
-            f"None, but it is {shown(given)}"
+            f"None, but it is {describe(given)}"
         ) from None
 
 
@@ -212,13 +212,14 @@ def sort_classes(classes: Any) -> npt.NDArray[Any]:
     given = as_array(classes, "classes")
     if given.ndim != 1 or (given.dtype.kind == "f" and not np.isfinite(given).all()):
         raise ValueError(
-            f"classes must be a list of labels, without NaN, but it is {shown(classes, bare=True)}"
+            "classes must be a list of labels, without NaN, but it is "
+            f"{describe(classes, bare=True)}"
         )
     try:
         return np.unique(given)
     except TypeError:
         raise TypeError(
-            f"classes must be labels of one kind, but they are {shown(classes, bare=True)}"
+            f"classes must be labels of one kind, but they are {describe(classes, bare=True)}"
         ) from None
 
 
@@ -232,7 +233,7 @@ def _check_class_weight(given: Any) -> None:
     elif given is not None and not (isinstance(given, str) and given == "balanced"):
         raise ValueError(
             "class_weight must be a dictionary of labels and weights, 'balanced' or None, but it "
-            f"is {shown(given)}"
+            f"is {describe(given)}"
         )
 
 

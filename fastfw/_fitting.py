@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, IndexArray, sealed
+from fastfw._checks import FloatArray, IndexArray, freeze
 from fastfw._chunks import Chunks
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._lazy import LazyEngine
@@ -147,7 +147,7 @@ class Passes(IndexedStream):
                 order = np.tile(self._rows, len(passes))
             else:
                 order = np.concatenate([self._order() for _ in passes])
-            yield sealed(order)[:wanted].reshape(-1, self.batch_size)
+            yield freeze(order)[:wanted].reshape(-1, self.batch_size)
 
     def _order(self) -> IndexArray:
         """Return the rows in a random order: of more chunks than may be held, those of a few mixed.

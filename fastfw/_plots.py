@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import shown
+from fastfw._checks import describe
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,7 +98,7 @@ def axes_of(ax: Axes | None) -> Axes:
         if not hasattr(ax, "set_xlabel"):
             raise TypeError(
                 "ax must be matplotlib axes, such as plt.subplots()[1], or None for new ones, but "
-                f"it is {shown(ax)}"
+                f"it is {describe(ax)}"
             )
         return ax
     import_matplotlib()
@@ -129,19 +129,19 @@ def draw(
         there = {line.get_color() for line in axes.lines}
         index = next((i for i, style in enumerate(STYLES) if style[0] not in there), 0)
     colour, dashes, marker = STYLES[index % len(STYLES)]
-    shown = np.unique(np.linspace(0, len(x) - 1, min(len(x), _POINTS)).astype(np.intp))
+    places = np.unique(np.linspace(0, len(x) - 1, min(len(x), _POINTS)).astype(np.intp))
     error, top = np.zeros(len(x)), curves if upper is None else upper
     if len(curves) > 1:
         error = curves.std(axis=0, ddof=1) / np.sqrt(len(curves))
     x, mean, error, top = (
-        x[shown],
-        *(a[shown] for a in (curves.mean(axis=0), error, top.mean(axis=0))),
+        x[places],
+        *(a[places] for a in (curves.mean(axis=0), error, top.mean(axis=0))),
     )
     (line,) = axes.plot(
         x, mean, color=colour, linestyle=dashes, linewidth=1.8, marker=marker, markersize=6,
         markeredgecolor="white", markeredgewidth=0.6, label=label, zorder=3,
         # Evenly spaced along the axes, and set off so that methods do not cover each other's.
-        markevery=(0.02 + _SPACING * index / count, _SPACING) if len(shown) > 2 else None,
+        markevery=(0.02 + _SPACING * index / count, _SPACING) if len(places) > 2 else None,
     )  # fmt: skip
     if len(curves) > 1 or upper is not None:
         low = np.maximum(mean - error, 0.5 * np.maximum(mean, 1e-12)) if positive else mean - error

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from fastfw import _estimator
-from fastfw._checks import FloatArray, float_dtype, refuse_masks, sealed
+from fastfw._checks import FloatArray, float_dtype, freeze, refuse_masks
 from fastfw._chunks import is_dask
 from fastfw._csr import csr_features, is_sparse
 from fastfw._estimator import Online, Weights
@@ -173,7 +173,7 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
         data = self._dataset(X, labelled._replace(weights=weights))
         rng = _estimator.generator(self.random_state)
         n_rows = self._n_rows(labelled.known)
-        sample = Sample(data, sealed(np.arange(len(data))))
+        sample = Sample(data, freeze(np.arange(len(data))))
         tried: list[tuple[float, float]] = []
         if online is not None:
             radius, trained, looks = self.radius_, copy.copy(begun), online.looks

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import sealed
+from fastfw._checks import freeze
 from fastfw.custom import FunctionProblem
 from fastfw.streams import Dataset
 
@@ -82,7 +82,7 @@ class Targets(Dataset):
 
     def __init__(self, X: Any, y: npt.NDArray[np.float64]) -> None:
         super().__init__(X, np.zeros(len(y), np.intp))
-        self.y: Any = sealed(np.ascontiguousarray(y))
+        self.y: Any = freeze(np.ascontiguousarray(y))
         self._weights = None if (y[:, 1] == 1.0).all() else self.y[:, 1]
 
     def _reweighted(self, weights: npt.NDArray[np.float64] | None) -> Targets:

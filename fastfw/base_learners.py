@@ -21,8 +21,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, float_dtype, positive_float, positive_int, require, sealed
-from fastfw._checks import seed as checked_seed
+from fastfw._checks import (
+    FloatArray,
+    check_seed,
+    float_dtype,
+    freeze,
+    positive_float,
+    positive_int,
+    require,
+)
 from fastfw.learners._guard import Guard
 from fastfw.learners._starts import given_or_usual
 from fastfw.schedules import PowerSchedule
@@ -128,7 +135,7 @@ class BaseLearner(ABC):
         """
         self.check(set)
         memory = self.first(set, given_or_usual(set, start, float_dtype(dtype)))
-        turn = Turn(1, 1, positive_int(rounds, "rounds"), 1, seed_bits(checked_seed(seed)))
+        turn = Turn(1, 1, positive_int(rounds, "rounds"), 1, seed_bits(check_seed(seed)))
         return LinearLearner(self, set, memory, turn)
 
 
@@ -176,7 +183,7 @@ class LinearLearner:
             if self._played is None:
                 played = self._method.answer(self._set, self._memory, self._turn)
                 # A copy: a method of the user's own may keep the array that it gave.
-                self._played = sealed(np.array(played, self._memory.dtype))
+                self._played = freeze(np.array(played, self._memory.dtype))
             return self._played
 
     def observe(self, direction: npt.ArrayLike) -> None:
@@ -301,7 +308,7 @@ class FTPL(BaseLearner):
         its number as `t`.
         """
         t, k = positive_int(t, "t"), positive_int(k, "k")
-        return self._draw(shape, t, k, seed_bits(checked_seed(seed)))
+        return self._draw(shape, t, k, seed_bits(check_seed(seed)))
 
     def _draw(self, shape: tuple[int, ...], t: int, k: int, bits: int) -> npt.NDArray[np.float64]:
         from fastfw.kernels import ftpl

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import as_array, batch_parts, locked, real_array, shown
+from fastfw._checks import as_array, batch_parts, describe, read_only, real_array
 from fastfw._numba import compiled, is_compiled, short_error
 from fastfw.problems import Rows, all_rows
 from fastfw.sets._convex import shape_of
@@ -129,7 +129,7 @@ class FunctionProblem:
         """
         parts = batch_parts(batch) if self._pairs else (batch,)
         try:
-            found = self._called(*map(locked, (np.asarray(x), *parts)))
+            found = self._called(*map(read_only, (np.asarray(x), *parts)))
         except Exception as error:
             hint = self._hint if self._either and _is_pair(batch) else ""
             self.raise_short(error, hint)
@@ -258,7 +258,7 @@ def problem_from_function(
     if isinstance(loss_and_gradient, type) or not callable(loss_and_gradient):
         raise TypeError(
             "loss_and_gradient must be a function (x, batch) or (x, X, y) that returns a loss and "
-            f"a gradient, but it is {shown(loss_and_gradient)}"
+            f"a gradient, but it is {describe(loss_and_gradient)}"
         )
     if reduction not in ("mean", "sum"):
         raise ValueError(f"reduction must be 'mean' or 'sum', but it is {reduction!r}")

@@ -17,14 +17,14 @@ from fastfw._checks import (
     IndexArray,
     batch_parts,
     features,
+    freeze,
     labels,
     positive_int,
     real_array,
-    sealed,
 )
 from fastfw._chunks import Chunks, chunks_of, is_dask
 from fastfw._codes import Codes
-from fastfw._csr import is_sparse, kernel_features, row_squares, taken
+from fastfw._csr import is_sparse, kernel_features, row_squares, take_rows
 from fastfw._layout import padded, unpadded
 from fastfw.streams import Batch, Dataset
 
@@ -64,13 +64,13 @@ class Rows(NamedTuple):
         """Return the features of these rows alone: floats, or a canonical sparse matrix."""
         if isinstance(self.X, tuple):
             return Codes(*self.X).decoded(self.X[1].dtype, self.rows)
-        return taken(self.X, self.rows) if is_sparse(self.X) else self.X[self.rows]
+        return take_rows(self.X, self.rows) if is_sparse(self.X) else self.X[self.rows]
 
 
 @lru_cache(maxsize=8)
 def all_rows(n: int) -> IndexArray:
     """Row numbers 0, ..., n - 1, read-only."""
-    return sealed(np.arange(n, dtype=np.intp))
+    return freeze(np.arange(n, dtype=np.intp))
 
 
 def _real(A: Any) -> Any:

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw import _solver
-from fastfw._checks import batch_parts, locked, positive_float, positive_int, require
+from fastfw._checks import batch_parts, positive_float, positive_int, read_only, require
 from fastfw._chunks import Chunks, chunks_of
 from fastfw._plots import draw_curve
 from fastfw._show import data_frame, html_table, short
@@ -322,7 +322,7 @@ def _solve(
     """Projected quasi-Newton, or simplicial decomposition where there is no projection."""
 
     def lmo(direction: Array) -> Array:
-        return dense_vertex(set, locked(direction))
+        return dense_vertex(set, read_only(direction))
 
     def project(x: Array) -> Array:
         return projected(set, x).astype(float, copy=False)
@@ -454,15 +454,18 @@ def _chunked(problem: Any, data: Dataset | Chunks, pool: ThreadPoolExecutor) -> 
 
 def _whole(problem: Any, batch: Any) -> _solver.Objective:
     """Loss and gradient of any problem, as it gives them for the whole data."""
-    given = locked(batch)
+    given = read_only(batch)
 
     def objective(x: Array) -> tuple[float, Array]:
         if hasattr(problem, "loss_and_gradient"):
             name = "problem.loss_and_gradient"
-            value, gradient = problem.loss_and_gradient(locked(x), given)
+            value, gradient = problem.loss_and_gradient(read_only(x), given)
         else:
             name = "problem.gradient"
-            value, gradient = problem.loss(locked(x), given), problem.gradient(locked(x), given)
+            value, gradient = (
+                problem.loss(read_only(x), given),
+                problem.gradient(read_only(x), given),
+            )
         # a copy: problems may reuse theirs
         return float(value), answer(gradient, x.shape, name, np.float64, finite=False)
 
@@ -809,7 +812,7 @@ def _batch_losses(best: BestDecision, stream: Iterable[Any], rounds: int) -> tup
             raise ValueError(_length_message(rounds, "more"))
         if batch is nothing:
             raise ValueError(_length_message(rounds, f"{t}"))
-        fixed[t] = best.problem.loss(best.decision, locked(batch))
+        fixed[t] = best.problem.loss(best.decision, read_only(batch))
         rows[t] = _n_rows(batch)
     return fixed, rows
 

@@ -12,11 +12,11 @@ import numpy as np
 from fastfw._checks import (
     FloatArray,
     IndexArray,
+    describe,
     fraction,
     in_range,
     non_negative_float,
     positive_float,
-    shown,
 )
 
 __all__ = ["PowerSchedule", "Schedule", "power_schedule"]
@@ -124,7 +124,7 @@ def as_schedule(value: object, name: str) -> Schedule:
     except TypeError:
         raise TypeError(
             f"{name} must be a number in [0, 1] or a callable of the round, such as "
-            f"power_schedule(1.0, 1.0), but it is {shown(value)}"
+            f"power_schedule(1.0, 1.0), but it is {describe(value)}"
         ) from None
 
 

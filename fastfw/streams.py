@@ -23,19 +23,19 @@ from fastfw._checks import (
     as_array,
     batch_parts,
     boolean,
+    check_seed,
     class_numbers,
+    describe,
     features,
     float_dtype,
+    freeze,
     in_range,
     labels,
     positive_int,
-    sealed,
-    shown,
 )
-from fastfw._checks import seed as checked_seed
 from fastfw._chunks import Chunks, chunks_of
 from fastfw._codes import Codes, codes
-from fastfw._csr import is_sparse, taken
+from fastfw._csr import is_sparse, take_rows
 
 __all__ = [
     "Batch",
@@ -134,7 +134,7 @@ class Dataset:
     def _weighted(cls, X: object, y: object, weights: npt.NDArray[np.float64] | None) -> Dataset:
         """Return data whose rows have weights, float64 and positive; a copy is kept."""
         data = cls(X, y)
-        data._weights = None if weights is None else sealed(weights.copy())
+        data._weights = None if weights is None else freeze(weights.copy())
         return data
 
     @classmethod
@@ -143,8 +143,8 @@ class Dataset:
         data = object.__new__(cls)
         data._X, data._codes, data._other = X, None, None
         data.shape, data._dtype = X.shape, X.dtype
-        data.y, data.n_classes = sealed(y), int(y.max()) + 1
-        data._weights = None if weights is None else sealed(weights)
+        data.y, data.n_classes = freeze(y), int(y.max()) + 1
+        data._weights = None if weights is None else freeze(weights)
         return data
 
     def _reweighted(self, weights: npt.NDArray[np.float64] | None) -> Dataset:
@@ -315,16 +315,16 @@ class Batch:
             if data.codes is not None:
                 self._X = data.codes.decoded(data.dtype, self.rows)
             elif data.is_sparse:
-                self._X = taken(data.X, self.rows)
+                self._X = take_rows(data.X, self.rows)
             else:
-                self._X = sealed(data.X.take(self.rows, axis=0))
+                self._X = freeze(data.X.take(self.rows, axis=0))
         return self._X
 
     @property
     def y(self) -> IndexArray:
         """The batch's labels, shape (B,), read-only; gathered on first use."""
         if self._y is None:
-            self._y = sealed(self.data.y.take(self.rows, axis=0))
+            self._y = freeze(self.data.y.take(self.rows, axis=0))
         return self._y
 
     def __len__(self) -> int:
@@ -524,7 +524,7 @@ class IndexedStream:
         """Restore the attributes; NumPy forgets that row numbers were read-only."""
         self.__dict__.update(state)
         if "_rows" in state:
-            self._rows = sealed(self._rows)
+            self._rows = freeze(self._rows)
 
 
 class _IidStream(IndexedStream):
@@ -547,7 +547,7 @@ class _IidStream(IndexedStream):
             size = (min(at_once, rounds - start), self.batch_size)
             # int64 on every platform: the draws depend on the width asked for.
             chunk = rng.integers(self.data.n_samples, size=size, dtype=np.int64)
-            yield sealed(chunk.astype(np.intp, copy=False))
+            yield freeze(chunk.astype(np.intp, copy=False))
 
 
 class _DriftingStream(_IidStream):
@@ -587,7 +587,7 @@ class _DriftingStream(_IidStream):
                 [np.searchsorted(e[:-1], row, "right") for e, row in zip(ends, u[0], strict=True)]
             )
             place = first[chosen] + (u[1] * count[chosen]).astype(np.intp)
-            yield sealed(order[place])
+            yield freeze(order[place])
 
 
 class _EpochStream(IndexedStream):
@@ -611,7 +611,7 @@ class _EpochStream(IndexedStream):
                 # left out as a whole: nothing is drawn for it
                 yield np.empty((self._per_epoch, 0), np.intp)
                 continue
-            rows = sealed(np.concatenate(self._order(epoch)))
+            rows = freeze(np.concatenate(self._order(epoch)))
             whole = rows.size // self.batch_size * self.batch_size
             if whole:
                 yield rows[:whole].reshape(-1, self.batch_size)
@@ -666,7 +666,7 @@ class _EpochStream(IndexedStream):
 
 def _some(X: Any, rows: slice) -> Any:
     """Return consecutive rows of features, read-only."""
-    return taken(X, rows) if is_sparse(X) else X[rows]
+    return take_rows(X, rows) if is_sparse(X) else X[rows]
 
 
 def held(data: Chunks, rows: IndexArray, X: Any = None) -> Dataset:
@@ -690,7 +690,7 @@ def batches(data: Dataset | Chunks, parts: Iterable[IndexArray | None]) -> Itera
     """
     if isinstance(data, Dataset):
         for rows in parts:
-            yield data if rows is None else Batch._trusted(data, sealed(rows))
+            yield data if rows is None else Batch._trusted(data, freeze(rows))
         return
     left = [*parts]
     while left:
@@ -703,7 +703,7 @@ def batches(data: Dataset | Chunks, parts: Iterable[IndexArray | None]) -> Itera
             if rows is None or some is None:
                 yield data
             else:
-                yield Batch._trusted(some, sealed(np.arange(end - rows.size, end, dtype=np.intp)))
+                yield Batch._trusted(some, freeze(np.arange(end - rows.size, end, dtype=np.intp)))
         del some
 
 
@@ -751,7 +751,7 @@ class LabelledStream:
         if given.ndim != 1 or len(self.classes) < 2 or (self.classes != self.classes).any():
             raise ValueError(
                 "classes must be a list of two labels or more, without NaN, but it is "
-                f"{shown(classes, bare=True)}"
+                f"{describe(classes, bare=True)}"
             )
 
     def __iter__(self) -> Iterator[tuple[Any, IndexArray]]:
@@ -834,7 +834,7 @@ def epoch_stream(
         epochs=positive_int(epochs, "epochs"),
         shuffle=shuffle,
         chunk_size=positive_int(chunk_size, "chunk_size"),
-        seed=checked_seed(seed),
+        seed=check_seed(seed),
     )
 
 
@@ -883,7 +883,7 @@ def iid_stream(
         dataset(X, y),
         batch_size=positive_int(batch_size, "batch_size"),
         rounds=positive_int(rounds, "rounds"),
-        seed=checked_seed(seed),
+        seed=check_seed(seed),
     )
 
 
@@ -952,7 +952,7 @@ def drifting_stream(
         rounds=rounds,
         pieces=pieces,
         smooth=boolean(smooth, "smooth"),
-        seed=checked_seed(seed),
+        seed=check_seed(seed),
     )
 
 
@@ -1028,7 +1028,7 @@ def _joined(parts: list[IndexArray]) -> IndexArray:
     """Concatenate read-only blocks into a read-only one, without a copy if there is only one."""
     if len(parts) == 1:
         return parts[0]
-    return sealed(np.concatenate(parts))
+    return freeze(np.concatenate(parts))
 
 
 def _row_numbers(rows: object, n_samples: int, *, ndim: int) -> IndexArray:
@@ -1048,4 +1048,4 @@ def _row_numbers(rows: object, n_samples: int, *, ndim: int) -> IndexArray:
             f"rows must lie in 0, ..., {n_samples - 1}, but they reach from {low} to {high}"
         )
     # A copy: were they changed later, kernels would read outside the data.
-    return sealed(np.array(given, dtype=np.intp, order="C"))
+    return freeze(np.array(given, dtype=np.intp, order="C"))

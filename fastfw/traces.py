@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import locked, positive_int, require
+from fastfw._checks import positive_int, read_only, require
 from fastfw._plots import draw_curve
 from fastfw._show import data_frame, short
 from fastfw.problems import Classification
@@ -73,7 +73,7 @@ def frank_wolfe_gap(problem: Any, set: Any, x: npt.ArrayLike, batch: Any) -> flo
     """
     require(problem, "problem", ("shape", "loss", "gradient"))
     require(set, "set", ("shape", "lmo"))
-    gradient = np.asarray(problem.gradient(locked(x), locked(batch)), np.float64)
+    gradient = np.asarray(problem.gradient(read_only(x), read_only(batch)), np.float64)
     v = dense_vertex(set, gradient)
     return float((gradient * (np.asarray(x, np.float64) - v)).sum())
 
@@ -210,7 +210,7 @@ def trace(
     if isinstance(problem, Classification) and not isinstance(batch, Dataset):
         batch = Dataset(X, y)  # checked once
     points = list(result.decisions)
-    losses = np.array([float(problem.loss(x, locked(batch))) for x in points])
+    losses = np.array([float(problem.loss(x, read_only(batch))) for x in points])
     gaps = least = accuracies = test = None
     if gap:
         gaps = np.array([frank_wolfe_gap(problem, set, x, batch) for x in points])

@@ -335,7 +335,7 @@ def test_errors_stay_on_one_short_line():
     [(0, 0), (np.uint32(7), 7), ((1, 2), (1, 2)), ([3], (3,)), (np.array([4, 5]), (4, 5))],
 )
 def test_seeds_are_integers_or_sequences_of_them(value, expected):
-    found = _checks.seed(value)
+    found = _checks.check_seed(value)
     assert found == expected
     np.random.default_rng(found)
 
@@ -343,13 +343,13 @@ def test_seeds_are_integers_or_sequences_of_them(value, expected):
 @pytest.mark.parametrize("value", [None, np.random.default_rng(0), 0.5, "0", True, (0, 1.5)])
 def test_what_would_not_repeat_is_no_seed(value):
     with pytest.raises(TypeError, match=r"^seed"):
-        _checks.seed(value)
+        _checks.check_seed(value)
 
 
 @pytest.mark.parametrize("value", [-1, (0, -1), ()])
 def test_seeds_out_of_range_are_value_errors(value):
     with pytest.raises(ValueError, match=r"^seed"):
-        _checks.seed(value)
+        _checks.check_seed(value)
 
 
 @pytest.mark.parametrize("dtype", ["f8", np.float32, ">f4", np.dtype("d")])

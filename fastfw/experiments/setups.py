@@ -52,7 +52,7 @@ def take_data(
         if not isinstance(data, tuple | list) or len(data) != 2:
             raise TypeError(
                 "data must be the name of a data set, a path, a Dataset or a pair (X, y), but it "
-                f"is {_checks.shown(data)}"
+                f"is {_checks.describe(data)}"
             )
         data = Dataset(*data)
     _checks.fewer_classes_than_rows(data.y)

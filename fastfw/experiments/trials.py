@@ -127,7 +127,7 @@ class Plan(Generic[R]):
         if self.progress is not None and not callable(self.progress):
             raise TypeError(
                 "progress must be a function of (done, total, what), but it is "
-                f"{_checks.shown(self.progress)}"
+                f"{_checks.describe(self.progress)}"
             )
         name = None if self.folder is None else os.fspath(self.folder)
         if name is not None and os.path.exists(name) and not os.path.isdir(name):

@@ -116,7 +116,7 @@ def grid_search(
     known(setting, SETTINGS, "setting")
     known(criterion, CRITERIA, "criterion")
     if not isinstance(method, str):
-        raise TypeError(f"method must be a name, but it is {_checks.shown(method)}")
+        raise TypeError(f"method must be a name, but it is {_checks.describe(method)}")
     (chosen,) = find_methods([method])
     grid = _grid(chosen, steps, momenta, scales)
     seeds = check_sizes(trials, seed, radius, rounds=rounds, batch_size=batch_size)
@@ -205,7 +205,7 @@ def _grid(
 
 def _listed(values: Any, name: str, wanted: str) -> list[Any]:
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise TypeError(f"{name} must be {wanted}, but they are {_checks.shown(values)}")
+        raise TypeError(f"{name} must be {wanted}, but they are {_checks.describe(values)}")
     return list(values)
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, IndexArray, batch_parts, sealed
+from fastfw._checks import FloatArray, IndexArray, batch_parts, freeze
 from fastfw._csr import is_sparse
 from fastfw._interrupts import defer_signals
 from fastfw._layout import copied
@@ -137,7 +137,7 @@ class OnlineLearner(Learner):
         with self._guard.state:
             if self._played is None:
                 engine = self._open(self.dtype) if self._engine is None else self._engine
-                self._played = sealed(engine.decision())
+                self._played = freeze(engine.decision())
             return self._played
 
     @property
@@ -148,7 +148,7 @@ class OnlineLearner(Learner):
                 return self.play()
             mean = self._engine.total()
             np.divide(mean, self._t - 1, out=mean, where=mean != 0.0)  # see `copied`
-            return sealed(mean if mean.dtype == self.dtype else copied(mean, self.dtype))
+            return freeze(mean if mean.dtype == self.dtype else copied(mean, self.dtype))
 
     def observe(self, batch: Any) -> Round:
         """Suffer the loss of this round's decision on a batch, then update.

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
-from fastfw._csr import kernel_features, taken
+from fastfw._csr import kernel_features, take_rows
 from fastfw.learners._lazy import LazyEngine
 from fastfw.learners._past import Samples
 from fastfw.learners._threaded import in_team
@@ -60,7 +60,7 @@ class PastGradient:
         from fastfw.kernels import history
 
         if self._sparse:
-            self._seen[taken(rows.X, batch).indices] = True
+            self._seen[take_rows(rows.X, batch).indices] = True
         used = self._used
         history.clear(self.G, used)
         history.clear(self.scratch, used)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
-from fastfw._csr import csr_features, csr_parts, is_sparse, kernel_features, stacked, taken
+from fastfw._csr import csr_features, csr_parts, is_sparse, kernel_features, stacked, take_rows
 from fastfw._layout import is_scale
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import StepsEngine
@@ -242,7 +242,7 @@ class FusedPast(LazyEngine):
             history.move_outputs(kernel_features(X), rows, *self._last, own)
             logits.append(own)
             numbers.append(source.numbers[: source.count])
-            features.append(taken(X, rows) if self.sparse else X[rows])
+            features.append(take_rows(X, rows) if self.sparse else X[rows])
             labels.append(y[rows])
             shares.append(weights)
         table = [(source.kept, source.n, source.count) for source in self.sources]
@@ -314,7 +314,7 @@ class FusedPast(LazyEngine):
             part = np.arange(first, first + count)
             first += count
             number, X, *rest = (
-                taken(column, part) if is_sparse(column) else column[part] for column in columns
+                take_rows(column, part) if is_sparse(column) else column[part] for column in columns
             )
             self.sources.append(Samples.restored(bool(kept), n, number, X, *rest))
 

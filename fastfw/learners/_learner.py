@@ -17,14 +17,14 @@ import numpy.typing as npt
 
 from fastfw._checks import (
     FloatArray,
+    check_seed,
     choice,
     float_dtype,
+    freeze,
     positive_int,
     require,
-    sealed,
     warn_from_outside,
 )
-from fastfw._checks import seed as checked_seed
 from fastfw.learners import _saving
 from fastfw.learners._engines import Choice, EngineWarning, StepsEngine
 from fastfw.learners._guard import Guard
@@ -84,7 +84,7 @@ class Learner(ABC):
         choice(engine, "engine", engines)
         self._problem, self._set = problem, set
         self._schedules = Schedules({name: as_schedule(s, name) for name, s in schedules.items()})
-        self._seed = checked_seed(seed)
+        self._seed = check_seed(seed)
         self._dtype = None if dtype is None else float_dtype(dtype)
         self._start = first_point(problem, set, start, init, self._seed, self._dtype)
         if self._dtype is not None:
@@ -207,7 +207,7 @@ class Learner(ABC):
     def __setstate__(self, record: dict[str, Any]) -> None:
         own = dict(record)
         engine, state = own.pop("record")
-        vars(self).update(own, _engine=None, _guard=Guard(), _start=sealed(own["_start"]))
+        vars(self).update(own, _engine=None, _guard=Guard(), _start=freeze(own["_start"]))
         made = None
         if state:
             made = self._fresh(engine, state)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, IndexArray, float_dtype, sealed
+from fastfw._checks import FloatArray, IndexArray, float_dtype, freeze
 from fastfw._chunks import Chunks
 from fastfw._csr import is_sparse, sound_csr
 from fastfw.base_learners import seed_bits
@@ -166,8 +166,8 @@ class OfflineLearner(Learner):
 
     def _commit(self, engine: Any, N: int, n: int) -> None:
         """Make the outcome of N iterations on n samples the learner's own."""
-        decision = sealed(engine.decision())
-        average = sealed((engine.total() / N).astype(decision.dtype, copy=False))
+        decision = freeze(engine.decision())
+        average = freeze((engine.total() / N).astype(decision.dtype, copy=False))
         with self._guard.state:
             self._engine, self._t, self._n = engine, N + 1, n
             self._decision, self._average = decision, average

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import locked
+from fastfw._checks import read_only
 from fastfw.sets import DenseVertex, Vertex
-from fastfw.sets._answers import answer, asked, vertex_for
+from fastfw.sets._answers import answer, call_oracle, vertex_for
 from fastfw.sets._vertex import code_of
 
 __all__ = ["decode", "encode", "evaluate", "line_search", "loss_at", "slope", "toward", "vertex"]
@@ -23,7 +23,7 @@ __all__ = ["decode", "encode", "evaluate", "line_search", "loss_at", "slope", "t
 def evaluate(problem: Any, x: npt.NDArray[Any], batch: Any) -> tuple[float, npt.NDArray[Any]]:
     """Loss and gradient at x, from one call where the problem has one for both."""
     if hasattr(problem, "loss_and_gradient"):
-        loss, gradient = problem.loss_and_gradient(locked(x), locked(batch))
+        loss, gradient = problem.loss_and_gradient(read_only(x), read_only(batch))
         name = "problem.loss_and_gradient"
         return float(loss), answer(gradient, x.shape, name, finite=False)
     return loss_at(problem, x, batch), slope(problem, x, batch)
@@ -31,12 +31,12 @@ def evaluate(problem: Any, x: npt.NDArray[Any], batch: Any) -> tuple[float, npt.
 
 def loss_at(problem: Any, x: npt.NDArray[Any], batch: Any) -> float:
     """Loss at x."""
-    return float(problem.loss(locked(x), locked(batch)))
+    return float(problem.loss(read_only(x), read_only(batch)))
 
 
 def slope(problem: Any, x: npt.NDArray[Any], batch: Any) -> npt.NDArray[Any]:
     """Gradient at x."""
-    found = problem.gradient(locked(x), locked(batch))
+    found = problem.gradient(read_only(x), read_only(batch))
     # the estimates made of it are looked at
     return answer(found, x.shape, "problem.gradient", finite=False)
 
@@ -52,10 +52,10 @@ def vertex(
         raise FloatingPointError(f"round {t}: the gradient estimate is not finite")
     if state is not None and getattr(set, "warm_starts", False):
         start = decode(set, state["warm"], direction.dtype) if "warm" in state else None
-        found = vertex_for(asked(set, locked(direction), start), direction)
+        found = vertex_for(call_oracle(set, read_only(direction), start), direction)
         state["warm"] = encode(set, found, direction.dtype)
         return found
-    return vertex_for(asked(set, locked(direction)), direction)
+    return vertex_for(call_oracle(set, read_only(direction)), direction)
 
 
 def toward(x: npt.NDArray[Any], v: Vertex | npt.NDArray[Any], eta: float) -> npt.NDArray[Any]:

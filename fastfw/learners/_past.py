@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, batch_parts
-from fastfw._csr import csr_features, csr_parts, is_sparse, stacked, taken
+from fastfw._csr import csr_features, csr_parts, is_sparse, stacked, take_rows
 from fastfw.learners._streaming import batch_size
 from fastfw.problems import all_rows
 from fastfw.streams import Batch, Dataset
@@ -112,7 +112,7 @@ class Samples:
         if not np.array_equal(y[numbers], self.y):
             return False
         if is_sparse(X):
-            pairs = zip(csr_parts(taken(X, numbers)), csr_parts(self.X), strict=True)
+            pairs = zip(csr_parts(take_rows(X, numbers)), csr_parts(self.X), strict=True)
             return all(np.array_equal(one, other) for one, other in pairs)
         parts = (slice(i, i + _AT_ONCE) for i in range(0, self.count, _AT_ONCE))
         return all(np.array_equal(X[numbers[part]], self.X[part]) for part in parts)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, real_array, sealed
+from fastfw._checks import FloatArray, freeze, real_array
 from fastfw._layout import copied
 from fastfw.sets._answers import dense_vertex, start_of
 from fastfw.sets._convex import point_inside, random_vertex, require_dtype
@@ -39,19 +39,19 @@ def first_point(
     if start is not None:
         if init is not None:
             raise ValueError("start and init both say where to start; give one of them")
-        return sealed(_given(set, start, dtype))
+        return freeze(_given(set, start, dtype))
     init = getattr(problem, "default_init", None) if init is None else init
     shape = tuple(set.shape)
     if init is None:
-        return sealed(_usual(set))
+        return freeze(_usual(set))
     if init == "zeros":
         if not _may_contain_zero(set, shape):
             raise ValueError(f"init is 'zeros', but they do not lie in {set!r}; try 'vertex'")
-        return sealed(np.zeros(shape))
+        return freeze(np.zeros(shape))
     rng = np.random.default_rng((*((seed,) if isinstance(seed, int) else seed), _STREAM))
     if init == "vertex":
-        return sealed(random_vertex(set, rng))
-    return sealed(point_inside(set, rng))
+        return freeze(random_vertex(set, rng))
+    return freeze(point_inside(set, rng))
 
 
 def given_or_usual(set: Any, start: npt.ArrayLike | None, dtype: np.dtype[Any]) -> FloatArray:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, batch_parts, positive_int, shown
+from fastfw._checks import FloatArray, batch_parts, describe, positive_int
 from fastfw._interrupts import defer_signals
 from fastfw.learners._results import RunResult, RunSummary
 from fastfw.learners._workers import shared_rounds
@@ -49,7 +49,9 @@ class Wishes(NamedTuple):
         ):
             given = getattr(self, name)
             if given is not None and not callable(given):
-                raise TypeError(f"{name} must be a function of {wanted}, but it is {shown(given)}")
+                raise TypeError(
+                    f"{name} must be a function of {wanted}, but it is {describe(given)}"
+                )
         if self.on_error not in ("restore", "keep"):
             raise ValueError(f"on_error must be 'restore' or 'keep', but it is {self.on_error!r}")
         if self.every is not None:

@@ -63,7 +63,7 @@ def vertex_for(
     return found
 
 
-def asked(set: Any, direction: npt.NDArray[Any], start: Vertex | None = None) -> Any:
+def call_oracle(set: Any, direction: npt.NDArray[Any], start: Vertex | None = None) -> Any:
     """Return what the set's oracle gives, told an earlier answer where it can begin from one."""
     return set.lmo(direction, start) if getattr(set, "warm_starts", False) else set.lmo(direction)
 
@@ -71,7 +71,7 @@ def asked(set: Any, direction: npt.NDArray[Any], start: Vertex | None = None) ->
 def dense_vertex(set: Any, direction: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Return the set's vertex for a direction as a new array of float64."""
     finite = bool(np.isfinite(direction).all())
-    found = asked(set, direction)
+    found = call_oracle(set, direction)
     return answer(found, tuple(set.shape), "set.lmo", np.float64, finite=finite)
 
 

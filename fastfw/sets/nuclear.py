@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, shown
-from fastfw._checks import seed as checked_seed
+from fastfw._checks import FloatArray, check_seed, describe
 from fastfw.sets._convex import ConvexSet, normalise, pair_of, radius_of
 from fastfw.sets._projections import project_simplex
 from fastfw.sets._vertex import Vertex
@@ -122,7 +121,7 @@ class NuclearNormBall(ConvexSet):
     ) -> None:
         self._shape = pair_of(shape, "(m, n)")
         self._radius = radius_of(radius)
-        self._seed = checked_seed(seed)
+        self._seed = check_seed(seed)
         self._first = np.random.default_rng(self._seed).standard_normal(min(self._shape))
 
     @property
@@ -186,7 +185,8 @@ class NuclearNormBall(ConvexSet):
         begin: Any = start
         if start is not None and (type(begin) is not RankOneVertex or begin.shape != self._shape):
             raise TypeError(
-                f"start must be a vertex of this set, such as lmo returns, but it is {shown(start)}"
+                "start must be a vertex of this set, such as lmo returns, but it is "
+                f"{describe(start)}"
             )
         small, _ = normalise(g)
         if small.any():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import non_negative_float, positive_int, real_array, shown
+from fastfw._checks import describe, non_negative_float, positive_int, real_array
 from fastfw._numba import is_compiled, short_error
 from fastfw.sets._convex import shape_of
 from fastfw.sets._vertex import EntriesVertex
@@ -82,7 +82,7 @@ class CompiledSet:
         if not (is_compiled(vertex) or (_interpreted() and callable(given))):
             raise TypeError(
                 "vertex must be a function (g, index, value) that Numba compiled: put @numba.njit "
-                f"above it; but it is {shown(vertex)}"
+                f"above it; but it is {describe(vertex)}"
             )
         self._adapter: Any = None
         if self.compiled:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, require
-from fastfw.sets._answers import asked, diameter_of, projected, start_of, vertex_for
+from fastfw.sets._answers import call_oracle, diameter_of, projected, start_of, vertex_for
 from fastfw.sets._convex import ConvexSet, point_inside, require_dtype
 from fastfw.sets._vertex import DenseVertex, Vertex, code_of
 
@@ -241,7 +241,7 @@ class ProductSet(ConvexSet):
         for name, part in self.blocks(g).items():
             own = self._sets[name]
             with _named(name):
-                found = asked(own, part, None if start is None else start.parts[name])
+                found = call_oracle(own, part, None if start is None else start.parts[name])
                 parts[name] = vertex_for(found, part, look=False)
         return ProductVertex(parts, self._shape, g.dtype)
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, IndexArray
-from fastfw._checks import seed as checked_seed
+from fastfw._checks import FloatArray, IndexArray, check_seed
 from fastfw.sets._convex import ConvexSet, pair_of, radius_of
 from fastfw.sets._projections import row_thresholds, within
 from fastfw.sets._vertex import Vertex
@@ -117,7 +116,7 @@ class RowL1Ball(ConvexSet):
         if ties not in TIES:
             raise ValueError(f"ties must be one of {TIES}, but it is {ties!r}")
         self._ties = ties
-        self._seed = checked_seed(seed)
+        self._seed = check_seed(seed)
         words = np.random.SeedSequence(self._seed) if ties == "random" else None
         self._key = np.uint64(0 if words is None else words.generate_state(1, np.uint64)[0])
 
