@@ -80,6 +80,14 @@ class Dataset:
         batches do without.
     y : ndarray, shape (n,), intp
         Likewise.
+    shape : tuple of int
+        (n, d).
+    n_classes : int
+        One more than the largest label.
+    dtype : dtype
+        The features', float64 or float32; of bytes, what they are decoded to.
+    codes : Codes or None
+        The bytes with their scale and offset, where features are given so.
 
     Raises
     ------
@@ -96,11 +104,7 @@ class Dataset:
            [1. , 0. ]])
     """
 
-    __slots__ = ("_X", "_codes", "_dtype", "_other", "_weights", "n_classes", "shape", "y")
-
-    y: IndexArray
-    n_classes: int
-    """One more than the largest label."""
+    __slots__ = ("_X", "_other", "_weights", "codes", "dtype", "n_classes", "shape", "y")
 
     def __init__(
         self,
@@ -110,25 +114,38 @@ class Dataset:
         scale: npt.ArrayLike | None = None,
         offset: npt.ArrayLike | None = None,
     ) -> None:
-        self._X: FloatArray | None = None
-        self._codes: Codes | None = None
         if getattr(X, "dtype", None) == np.uint8 and not is_sparse(X):
-            self._codes = codes(X, scale, offset)
-            self.shape: tuple[int, int] = self._codes.values.shape
-            self._dtype: np.dtype[Any] = np.dtype(np.float64)
+            found = codes(X, scale, offset)
+            n = len(found.values)
+            self._hold(None, found, np.dtype(np.float64), labels(y, n_samples=n))
         else:
             if scale is not None or offset is not None:
                 raise TypeError(
                     "scale and offset are for features that are an array of uint8; "
                     "scale others beforehand"
                 )
-            self._X = features(X, sparse=True)
-            self.shape, self._dtype = self._X.shape, self._X.dtype
-        self.y = labels(y, n_samples=self.shape[0])
-        self.n_classes = int(self.y.max()) + 1
+            A = features(X, sparse=True)
+            self._hold(A, None, A.dtype, labels(y, n_samples=A.shape[0]))
+
+    def _hold(
+        self,
+        X: Any,
+        codes: Codes | None,
+        dtype: np.dtype[Any],
+        y: IndexArray,
+        weights: Any = None,
+        n_classes: int | None = None,
+    ) -> Dataset:
+        """Keep what is checked, and return it."""
+        self._X: FloatArray | None = X
+        self.codes: Codes | None = codes
+        self.shape: tuple[int, int] = X.shape if codes is None else codes.values.shape
+        self.dtype, self.y = dtype, y
+        self.n_classes = int(y.max()) + 1 if n_classes is None else n_classes
         self._other: Dataset | None = None
         #: What the loss of each row is multiplied by, of softmax regression alone.
-        self._weights: npt.NDArray[np.float64] | None = None
+        self._weights: npt.NDArray[np.float64] | None = weights
+        return self
 
     @classmethod
     def _weighted(cls, X: object, y: object, weights: npt.NDArray[np.float64] | None) -> Dataset:
@@ -140,12 +157,8 @@ class Dataset:
     @classmethod
     def _ready(cls, X: Any, y: IndexArray, weights: npt.NDArray[np.float64] | None) -> Dataset:
         """Skip the checks for sparse rows in canonical form and labels that are known to fit."""
-        data = object.__new__(cls)
-        data._X, data._codes, data._other = X, None, None
-        data.shape, data._dtype = X.shape, X.dtype
-        data.y, data.n_classes = freeze(y), int(y.max()) + 1
-        data._weights = None if weights is None else freeze(weights)
-        return data
+        weights = None if weights is None else freeze(weights)
+        return object.__new__(cls)._hold(X, None, X.dtype, freeze(y), weights)
 
     def _reweighted(self, weights: npt.NDArray[np.float64] | None) -> Dataset:
         """Return the same rows with other weights."""
@@ -155,19 +168,14 @@ class Dataset:
     def X(self) -> FloatArray:
         """The features; decoded on first use where they are bytes."""
         if self._X is None:
-            assert self._codes is not None
-            self._X = self._codes.decoded(self._dtype)
+            assert self.codes is not None
+            self._X = self.codes.decoded(self.dtype)
         return self._X
-
-    @property
-    def codes(self) -> Codes | None:
-        """The bytes with their scale and offset, where features are given so."""
-        return self._codes
 
     @property
     def is_sparse(self) -> bool:
         """Whether the features are a sparse matrix."""
-        return self._codes is None and is_sparse(self._X)
+        return self.codes is None and is_sparse(self._X)
 
     @property
     def n_samples(self) -> int:
@@ -179,59 +187,41 @@ class Dataset:
         """Number of columns."""
         return int(self.shape[1])
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The features' dtype, float64 or float32; of bytes, what they are decoded to."""
-        return self._dtype
-
     def astype(self, dtype: npt.DTypeLike) -> Dataset:
-        """Return the same data with features of another dtype.
+        """Return the same data with features of another dtype, float64 or float32.
 
-        Parameters
-        ----------
-        dtype : {float64, float32}
-            The wanted dtype.
-
-        Returns
-        -------
-        Dataset
-            This very object if its features have that dtype; otherwise a converted one, made on
-            the first call and kept for the next ones.  Labels are shared.
+        This very object if its features have that dtype; otherwise a converted one, made on the
+        first call and kept for the next ones.  Labels are shared.
 
         Raises
         ------
         ValueError
             If a value is too large for the wanted dtype.
         """
-        if dtype is self._dtype:
+        if dtype is self.dtype:
             return self
         wanted = float_dtype(dtype)
-        if self._dtype == wanted:
+        if self.dtype == wanted:
             return self
         if self._other is None:
-            other = object.__new__(Dataset)
-            other._X, other._codes = None, self._codes
-            if self._codes is None:
-                other._X = features(self._X, dtype=wanted, sparse=True)
+            X = None
+            if self.codes is None:
+                X = features(self._X, dtype=wanted, sparse=True)
                 largest = max(float(self.X.max()), -float(self.X.min()))
                 if largest > 0.0:
                     in_range(largest, "the largest entry of X", wanted, "rescale X")
             else:
-                self._codes.require(wanted)
-            other.shape, other._dtype = self.shape, wanted
-            other.y, other._weights = self.y, self._weights
-            other.n_classes = self.n_classes
-            other._other = None
-            self._other = other
+                self.codes.require(wanted)
+            self._other = object.__new__(Dataset)._hold(
+                X, self.codes, wanted, self.y, self._weights, self.n_classes
+            )
         return self._other
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return int(self.shape[0])
 
     def __repr__(self) -> str:
-        """Describe the data in one line."""
-        kind = f"{self._dtype}" if self._codes is None else f"uint8 decoded to {self._dtype}"
+        kind = f"{self.dtype}" if self.codes is None else f"uint8 decoded to {self.dtype}"
         return (
             f"<Dataset: {self.n_samples} rows x {self.n_features} features, "
             f"{self.n_classes} classes, {kind}>"
@@ -239,8 +229,8 @@ class Dataset:
 
     def __reduce__(self) -> tuple[Callable[..., Dataset], tuple[Any, ...]]:
         """Pickle the arrays alone; they are made read-only and checked again when loaded."""
-        if self._codes is not None:
-            return _from_codes, (*self._codes, self.y, self._dtype)
+        if self.codes is not None:
+            return _from_codes, (*self.codes, self.y, self.dtype)
         return Dataset._weighted, (self._X, self.y, self._weights)
 
 
@@ -259,16 +249,14 @@ class Batch:
     Parameters
     ----------
     data : Dataset
-        Where the rows come from.
+        Where the rows come from; shared.
     rows : array_like of int, shape (B,)
-        Row numbers in 0, ..., n - 1; repetitions are allowed.
+        Row numbers in 0, ..., n - 1; repetitions are allowed. A read-only copy is kept.
 
     Attributes
     ----------
-    data : Dataset
-        The data, shared.
-    rows : ndarray, shape (B,), intp
-        The row numbers, read-only.
+    X, y : ndarray, shapes (B, d) and (B,)
+        The rows and their labels, read-only; gathered on first use.
 
     Raises
     ------
@@ -301,15 +289,13 @@ class Batch:
     def _trusted(cls, data: Dataset, rows: IndexArray) -> Batch:
         """Skip the checks: streams have made or checked the rows themselves."""
         batch = object.__new__(cls)
-        batch.data = data
-        batch.rows = rows
-        batch._X = None
-        batch._y = None
+        batch.data, batch.rows = data, rows
+        batch._X = batch._y = None
         return batch
 
     @property
     def X(self) -> FloatArray:
-        """The batch's features, shape (B, d), read-only; gathered on first use."""
+        """The batch's features."""
         if self._X is None:
             data = self.data
             if data.codes is not None:
@@ -322,22 +308,19 @@ class Batch:
 
     @property
     def y(self) -> IndexArray:
-        """The batch's labels, shape (B,), read-only; gathered on first use."""
+        """The batch's labels."""
         if self._y is None:
             self._y = freeze(self.data.y.take(self.rows, axis=0))
         return self._y
 
     def __len__(self) -> int:
-        """Return the number of rows, B."""
         return int(self.rows.shape[0])
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield X, then y, so that a batch unpacks like a pair."""
         yield self.X
         yield self.y
 
     def __repr__(self) -> str:
-        """Describe the batch in one line."""
         return f"<Batch: {len(self)} rows of {self.data!r}>"
 
     def __reduce__(self) -> tuple[Callable[..., Batch], tuple[Dataset, IndexArray]]:
@@ -353,14 +336,12 @@ class IndexedStream:
     Parameters
     ----------
     data : Dataset
-        Where the rows come from.
+        Where the rows come from; shared.
     rows : array_like of int, shape (T, B)
         Row t holds the row numbers of batch t.
 
     Attributes
     ----------
-    data : Dataset
-        The data, shared.
     rounds : int
         Number of batches, T.
     batch_size : int
@@ -408,15 +389,12 @@ class IndexedStream:
     def from_round(self, t: int) -> IndexedStream:
         """Return the stream of batches t, t + 1, ...: what a learner in round t goes on with.
 
+        ``learner.run(stream.from_round(learner.t))`` continues a run that was cut short.
+
         Parameters
         ----------
         t : int
             Number of the first batch, from 1 on; ``rounds + 1`` leaves none.
-
-        Returns
-        -------
-        IndexedStream
-            ``learner.run(stream.from_round(learner.t))`` continues a run that was cut short.
 
         Raises
         ------
@@ -442,28 +420,16 @@ class IndexedStream:
         return rest
 
     def row_blocks(self, max_rounds: int) -> Iterator[IndexArray]:
-        """Yield the row numbers of all batches in order, several rounds at a time.
+        """Yield the row numbers of all batches in order, `max_rounds` rounds at a time.
 
-        Parameters
-        ----------
-        max_rounds : int
-            The most rounds to hand over at once.
-
-        Yields
-        ------
-        ndarray, shape (k, B), intp
-            C-contiguous and read-only; k equals `max_rounds` in all blocks but the last, and
-            those before and at a batch of fewer rows. One after the other, their rows are the
-            ``rows`` of the batches, whatever `max_rounds` is.
+        Blocks (k, B) of intp are C-contiguous and read-only; k is less than `max_rounds` in the
+        last one, and before and at a batch of fewer rows. They take O(B (max_rounds + c)) memory
+        for a constant c, however many rounds the stream has.
 
         Raises
         ------
         TypeError, ValueError
             If `max_rounds` is not a positive integer.
-
-        Notes
-        -----
-        O(B (max_rounds + c)) memory for a constant c, however many rounds the stream has.
         """
         # A plain function around the generator, so that a bad argument fails at the call.
         return self._row_blocks(positive_int(max_rounds, "max_rounds"))
@@ -493,11 +459,9 @@ class IndexedStream:
             yield _joined(pending)
 
     def __len__(self) -> int:
-        """Return the number of batches, T."""
         return self.rounds
 
     def __iter__(self) -> Iterator[Batch]:
-        """Yield the batches in order."""
         for part in self._held_parts():
             for chunk in part._rest():
                 for rows in chunk:
@@ -512,10 +476,9 @@ class IndexedStream:
 
     def _parts(self) -> Iterator[IndexedStream]:
         for block in self._row_blocks(max(1, self.data.at_once // self.batch_size)):
-            yield _in_batches(held(self.data, block.reshape(-1)), block.shape[1])
+            yield _EpochStream(held(self.data, block.reshape(-1)), batch_size=block.shape[1])
 
     def __repr__(self) -> str:
-        """Describe the stream in one line."""
         return (
             f"<{self._kind} stream: {self.rounds} batches of {self.batch_size} from {self.data!r}>"
         )
@@ -534,17 +497,22 @@ class _IidStream(IndexedStream):
         self, data: Dataset | Chunks, *, batch_size: int, rounds: int, seed: int | tuple[int, ...]
     ) -> None:
         self.data = data
-        self.rounds = rounds
-        self.batch_size = batch_size
-        self._seed = seed
+        self.rounds = positive_int(rounds, "rounds")
+        self.batch_size = positive_int(batch_size, "batch_size")
+        self._seed = check_seed(seed)
         self._kind = f"i.i.d. (seed {seed})"
 
-    def _chunks(self) -> Iterator[IndexArray]:
-        rng = np.random.default_rng(self._seed)
+    def _spans(self) -> Iterator[IndexArray]:
+        """Yield the numbers, from 0, of the rounds that are drawn in one go."""
         at_once = max(1, _CHUNK // self.batch_size)
         rounds = self._skipped + self.rounds
         for start in range(0, rounds, at_once):
-            size = (min(at_once, rounds - start), self.batch_size)
+            yield np.arange(start, min(start + at_once, rounds))
+
+    def _chunks(self) -> Iterator[IndexArray]:
+        rng = np.random.default_rng(self._seed)
+        for t in self._spans():
+            size = t.size, self.batch_size
             # int64 on every platform: the draws depend on the width asked for.
             chunk = rng.integers(self.data.n_samples, size=size, dtype=np.int64)
             yield freeze(chunk.astype(np.intp, copy=False))
@@ -557,7 +525,9 @@ class _DriftingStream(_IidStream):
         self, data: Dataset | Chunks, *, pieces: int, smooth: bool, **options: Any
     ) -> None:
         super().__init__(data, **options)
-        self._pieces, self._smooth = pieces, smooth
+        self._pieces, self._smooth = positive_int(pieces, "pieces"), boolean(smooth, "smooth")
+        if pieces > self.rounds:
+            raise ValueError(f"pieces must be at most rounds, {self.rounds}, but it is {pieces}")
         self._kind = f"{'smoothly' if smooth else 'piecewise'} drifting (seed {self._seed})"
 
     def _shares(self, t: IndexArray, mixtures: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -577,10 +547,7 @@ class _DriftingStream(_IidStream):
         order = np.argsort(self.data.y, kind="stable")
         _, first, count = np.unique(self.data.y[order], return_index=True, return_counts=True)
         mixtures = rng.dirichlet(np.ones(first.size), self._pieces)
-        at_once = max(1, _CHUNK // self.batch_size)
-        rounds = self._skipped + self.rounds
-        for start in range(0, rounds, at_once):
-            t = np.arange(start, min(start + at_once, rounds))
+        for t in self._spans():
             ends = np.cumsum(self._shares(t, mixtures), axis=1)
             u = rng.random((2, t.size, self.batch_size))
             chosen = np.array(
@@ -594,15 +561,24 @@ class _EpochStream(IndexedStream):
     """All rows again and again, without replacement; only the seed is remembered."""
 
     def __init__(
-        self, data: Dataset | Chunks, *, batch_size: int, epochs: int, shuffle: str | bool,
-        chunk_size: int, seed: int | tuple[int, ...],
-    ) -> None:  # fmt: skip
+        self,
+        data: Dataset | Chunks,
+        *,
+        batch_size: int,
+        epochs: int = 1,
+        shuffle: str | bool = False,
+        chunk_size: int = 4096,
+        seed: int | tuple[int, ...] = 0,
+    ) -> None:
+        if not (shuffle is False or (isinstance(shuffle, str) and shuffle in ("rows", "chunks"))):
+            raise ValueError(f"shuffle must be 'rows', 'chunks' or False, but it is {shuffle!r}")
         self.data = data
-        self.batch_size = batch_size
+        self.batch_size = positive_int(batch_size, "batch_size")
         self._per_epoch = -(-data.n_samples // batch_size)
+        self._epochs, self._shuffle = positive_int(epochs, "epochs"), shuffle
         self.rounds = epochs * self._per_epoch
-        self._epochs, self._shuffle, self._chunk_size = epochs, shuffle, chunk_size
-        self._seed = seed
+        self._chunk_size = positive_int(chunk_size, "chunk_size")
+        self._seed = check_seed(seed)
         self._kind = f"epochs (seed {seed})" if shuffle else "epochs"
 
     def _chunks(self) -> Iterator[IndexArray]:
@@ -657,7 +633,7 @@ class _EpochStream(IndexedStream):
                 X = self.data.gather(order[at:end], kept)
                 if whole > first:
                     part = held(self.data, order[first:whole], _some(X, slice(whole - first)))
-                    yield _in_batches(part, B)
+                    yield _EpochStream(part, batch_size=B)
                     del part
                 kept = _some(X, slice(whole - first, None)).copy() if whole < end else None
                 del X
@@ -674,13 +650,6 @@ def held(data: Chunks, rows: IndexArray, X: Any = None) -> Dataset:
     weights = None if data._weights is None else data._weights[rows]
     X = data.gather(rows) if X is None else X
     return Dataset._ready(X, data.y[rows], weights)
-
-
-def _in_batches(data: Dataset, batch_size: int) -> IndexedStream:
-    """Return a stream of all rows as they lie."""
-    return _EpochStream(
-        data, batch_size=batch_size, epochs=1, shuffle=False, chunk_size=1, seed=0
-    )  # fmt: skip
 
 
 def batches(data: Dataset | Chunks, parts: Iterable[IndexArray | None]) -> Iterator[Any]:
@@ -713,8 +682,7 @@ class LabelledStream:
     Parameters
     ----------
     stream : iterable
-        Batches: pairs (X, y), or objects with ``.X`` and ``.y``. It is gone through once for each
-        time that this is.
+        Batches: pairs (X, y), or objects with ``.X`` and ``.y``; gone through whenever this is.
     classes : array_like, shape (C,)
         All labels there will be; the order does not matter.
 
@@ -755,7 +723,6 @@ class LabelledStream:
             )
 
     def __iter__(self) -> Iterator[tuple[Any, IndexArray]]:
-        """Yield features as they are, and class numbers."""
         for batch in self._stream:
             X, y = batch_parts(batch)
             yield X, class_numbers(as_array(y, "y"), self.classes)
@@ -776,8 +743,7 @@ def epoch_stream(
     Parameters
     ----------
     X : array_like, shape (n, d), Dataset, Dask array, files or chunks
-        Features.  A `Dataset` brings its own labels and is not validated again.  What is not in
-        memory is described in the notes of `epoch_stream`.
+        Features; what is not in memory, see Notes. A `Dataset` is not validated again.
     y : array_like of int, shape (n,), optional
         Class numbers; left out if `X` brings its own.
     batch_size : int
@@ -795,7 +761,8 @@ def epoch_stream(
     Returns
     -------
     IndexedStream
-        Re-iterable; see `IndexedStream.from_round` for going on in the middle.
+        Re-iterable; see `IndexedStream.from_round` for going on in the middle. O(n) memory beyond
+        the data, for the order of one epoch.
 
     Raises
     ------
@@ -804,9 +771,7 @@ def epoch_stream(
 
     Notes
     -----
-    O(n) memory beyond the data, for the order of one epoch.
-
-    Every stream, `best_fixed_decision` and `SVRF.fit` also take data that are not in memory:
+    Every stream, and `best_fixed_decision`, also takes data that are not in memory:
 
     - a Dask array of rows, dense or of scipy CSR chunks, with labels that are one or in memory;
     - files: a list of .npz that hold ``X`` and ``y``, or a list of .npy (or of .npz that
@@ -826,15 +791,13 @@ def epoch_stream(
     >>> [batch.rows.tolist() for batch in epoch_stream(X, y, batch_size=2, epochs=2, seed=1)]
     [[0, 1], [2], [2, 0], [1]]
     """
-    if not (shuffle is False or (isinstance(shuffle, str) and shuffle in ("rows", "chunks"))):
-        raise ValueError(f"shuffle must be 'rows', 'chunks' or False, but it is {shuffle!r}")
     return _EpochStream(
         dataset(X, y),
-        batch_size=positive_int(batch_size, "batch_size"),
-        epochs=positive_int(epochs, "epochs"),
+        batch_size=batch_size,
+        epochs=epochs,
         shuffle=shuffle,
-        chunk_size=positive_int(chunk_size, "chunk_size"),
-        seed=check_seed(seed),
+        chunk_size=chunk_size,
+        seed=seed,
     )
 
 
@@ -850,15 +813,10 @@ def iid_stream(
 
     Parameters
     ----------
-    X : array_like, shape (n, d), Dataset, Dask array, files or chunks
-        Features.  A `Dataset` brings its own labels and is not validated again.  What is not in
-        memory is described in the notes of `epoch_stream`.
-    y : array_like of int, shape (n,), optional
-        Class numbers; left out if `X` brings its own.
-    batch_size : int
-        Rows in each batch, B; it may exceed n.
-    rounds : int
-        Number of batches, T.
+    X, y : array_like, shapes (n, d) and (n,)
+        Data of any form that `epoch_stream` takes.
+    batch_size, rounds : int
+        Rows in each batch, B, which may exceed n; number of batches, T.
     seed : int or tuple of int
         Seed of ``np.random.default_rng``.  Same seed, same batches; with fewer rounds, the first
         ones of them.
@@ -879,12 +837,7 @@ def iid_stream(
     >>> [len(batch) for batch in stream]
     [2, 2, 2]
     """
-    return _IidStream(
-        dataset(X, y),
-        batch_size=positive_int(batch_size, "batch_size"),
-        rounds=positive_int(rounds, "rounds"),
-        seed=check_seed(seed),
-    )
+    return _IidStream(dataset(X, y), batch_size=batch_size, rounds=rounds, seed=seed)
 
 
 def drifting_stream(
@@ -906,21 +859,12 @@ def drifting_stream(
 
     Parameters
     ----------
-    X : array_like, shape (n, d), Dataset, Dask array, files or chunks
-        Features.  A `Dataset` brings its own labels and is not validated again.  What is not in
-        memory is described in the notes of `epoch_stream`.
-    y : array_like of int, shape (n,), optional
-        Class numbers; left out if `X` brings its own.
-    batch_size : int
-        Rows in each batch, B.
-    rounds : int
-        Number of batches, T.
+    X, y, batch_size, rounds, seed
+        As in `iid_stream`; the seed is of mixtures and rows.
     pieces : int
         Number of mixtures, at most T.
     smooth : bool
         Whether the mixture moves in every round.
-    seed : int or tuple of int
-        Seed of ``np.random.default_rng``, for mixtures and rows.
 
     Returns
     -------
@@ -943,17 +887,8 @@ def drifting_stream(
     >>> [round(float(batch.y.mean()), 2) for batch in stream]
     [0.64, 0.72, 0.1, 0.16]
     """
-    rounds, pieces = positive_int(rounds, "rounds"), positive_int(pieces, "pieces")
-    if pieces > rounds:
-        raise ValueError(f"pieces must be at most rounds, {rounds}, but it is {pieces}")
-    return _DriftingStream(
-        dataset(X, y),
-        batch_size=positive_int(batch_size, "batch_size"),
-        rounds=rounds,
-        pieces=pieces,
-        smooth=boolean(smooth, "smooth"),
-        seed=check_seed(seed),
-    )
+    options: dict[str, Any] = {"pieces": pieces, "smooth": smooth, "seed": seed}
+    return _DriftingStream(dataset(X, y), batch_size=batch_size, rounds=rounds, **options)
 
 
 def sorted_stream(X: object, y: object = None, *, batch_size: int, rounds: int) -> IndexedStream:
@@ -964,15 +899,8 @@ def sorted_stream(X: object, y: object = None, *, batch_size: int, rounds: int) 
 
     Parameters
     ----------
-    X : array_like, shape (n, d), Dataset, Dask array, files or chunks
-        Features.  A `Dataset` brings its own labels and is not validated again.  What is not in
-        memory is described in the notes of `epoch_stream`.
-    y : array_like of int, shape (n,), optional
-        Class numbers; left out if `X` brings its own.
-    batch_size : int
-        Rows in each batch, B.
-    rounds : int
-        Number of batches, T; T B <= n.
+    X, y, batch_size, rounds
+        As in `iid_stream`, with T B <= n.
 
     Returns
     -------
@@ -991,8 +919,7 @@ def sorted_stream(X: object, y: object = None, *, batch_size: int, rounds: int) 
     [[1.0, 3.0], [0.0, 2.0]]
     """
     data = dataset(X, y)
-    batch_size = positive_int(batch_size, "batch_size")
-    rounds = positive_int(rounds, "rounds")
+    batch_size, rounds = positive_int(batch_size, "batch_size"), positive_int(rounds, "rounds")
     n = data.n_samples
     if batch_size > n:
         raise ValueError(
