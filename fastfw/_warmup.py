@@ -17,9 +17,10 @@ from typing import Any
 
 from fastfw._info import cache_state, cores, kernels
 from fastfw._interrupts import defer_signals
+from fastfw.kernels import _cache
 from fastfw.kernels._cache import KernelCache
 
-__all__ = ["one_at_a_time", "steps", "warm_up"]
+__all__ = ["is_warm", "note_warm", "one_at_a_time", "steps", "warm_up"]
 
 #: Called as ``progress(done, total, what)`` before each step and once at the end.
 Progress = Callable[[int, int, str], None]
@@ -133,6 +134,36 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
 
 
 # --- nothing twice ----------------------------------------------------------------------------
+
+
+def _note() -> Path | None:
+    """Return the file that lists what these sources had compiled for this processor."""
+    import numba
+    from numba.core.registry import cpu_target
+
+    folder, _ = _cache.place()
+    if folder is None or numba.config.DISABLE_JIT:
+        return None
+    code = cpu_target.target_context.codegen().magic_tuple()
+    sources = _cache.source_digest(Path(__file__).parent)
+    return folder / f"{hashlib.sha256(f'{sources} {code}'.encode()).hexdigest()[:16]}.warm"
+
+
+def note_warm() -> None:
+    """Write down that everything is compiled, and in which files."""
+    if (note := _note()) is not None:
+        names = sorted(path.name for path in note.parent.glob(f"*{_cache.SUFFIX}"))
+        _cache.write(note, "\n".join(names).encode())
+
+
+def is_warm() -> bool:
+    """Whether all that a warm-up of these sources compiled is still there, whole."""
+    note = _note()
+    listed = None if note is None else _cache.read(note)
+    if note is None or listed is None:
+        return False
+    names = bytes(listed).decode().splitlines()
+    return all(_cache.read(note.with_name(name)) is not None for name in names)
 
 
 class _Shared(KernelCache):

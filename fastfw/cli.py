@@ -393,12 +393,14 @@ def _warmup(options: argparse.Namespace) -> int:
     """Run ``fastfw warmup``."""
     begun = time.perf_counter()
     from fastfw._info import cache_state
-    from fastfw._warmup import warm_up
+    from fastfw._warmup import is_warm, note_warm, warm_up
 
-    before = cache_state()
-    with progress_bar() as progress:
-        warm_up(progress, jobs=options.jobs)
-    after = cache_state()
+    before = after = cache_state()
+    if not is_warm():
+        with progress_bar() as progress:
+            warm_up(progress, jobs=options.jobs)
+        note_warm()
+        after = cache_state()
     seconds = time.perf_counter() - begun
     if after.folder is None:
         write(f"nothing cached: {after.reason} ({seconds:.1f} s)")

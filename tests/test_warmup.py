@@ -83,6 +83,25 @@ def test_a_variant_is_compiled_by_one_process_and_none_is_lost(tmp_path):
     assert third.communicate("go\n", timeout=120)[0].split()[1:] == ["0", "0"]
 
 
+@no_compiler
+@pytest.mark.parametrize("fault", ["removed", "damaged", "other sources"])
+def test_what_is_warm_is_known_until_something_is_missing(tmp_path, monkeypatch, fault):
+    monkeypatch.setattr(_warmup._cache, "place", lambda: (tmp_path, ""))
+    kept = tmp_path / "a-0.kernel"
+    _warmup._cache.write(kept, b"code")
+    assert not _warmup.is_warm()
+    _warmup.note_warm()
+    _warmup._cache.write(tmp_path / "b-0.kernel", b"one more is no harm")
+    assert _warmup.is_warm()
+    if fault == "removed":
+        kept.unlink()
+    elif fault == "damaged":
+        kept.write_bytes(kept.read_bytes()[:-1])
+    else:
+        monkeypatch.setattr(_warmup._cache, "source_digest", lambda folder=None: "edited")
+    assert not _warmup.is_warm()
+
+
 def test_steps_of_all_dtypes_have_the_same_names():
     names = [list(own) for own in _warmup.steps().values()]
     assert names[0] == names[1]
