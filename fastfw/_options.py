@@ -190,7 +190,10 @@ def _word(
 _OPTIONS: dict[str, dict[str, Any]] = dict(
     [
         _option("--data", "NAME|PATH", str, "fashion-mnist-4k (embedded), mnist, fashion-mnist, "
-                "cifar10, digits, or the path of an .npz file with X and y", "fashion-mnist-4k"),
+                "cifar10, digits, or the path of a .csv file, or of an .npz file with X and y",
+                "fashion-mnist-4k"),
+        _option("--label", "COLUMN", str,
+                "which column of a CSV file has the labels (default: the last one)"),
         _option("--root", "DIR", folder_name,
                 "folder of the data sets, in place of FASTFW_DATA"),
         _word("--setting", SETTINGS, "batches drawn at random with replacement, or rows sorted by "
@@ -239,10 +242,8 @@ _OPTIONS: dict[str, dict[str, Any]] = dict(
 )  # fmt: skip
 
 
-def add_options(
-    parser: argparse.ArgumentParser, names: Sequence[str], **changes: dict[str, Any]
-) -> None:
-    """Add options by name, with what is different in this command."""
-    for name in names:
-        own = changes.get(name.lstrip("-").replace("-", "_"), {})
-        parser.add_argument(name, **{**_OPTIONS.get(name, {}), **own})
+def add_options(parser: argparse.ArgumentParser, names: str, **changes: dict[str, Any]) -> None:
+    """Add options by their names, with what is different in this command."""
+    for name in names.split():
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(option, **{**_OPTIONS.get(option, {}), **changes.get(name, {})})

@@ -83,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
         "examples:\n  fastfw compare\n"
         "  fastfw compare --data mnist --rounds 400 --batch-size 600 --radius 8 --trials 6\n"
         "  fastfw compare --setting adversarial --methods morgfw,metafw,rofw,ofw,oaw\n"
+        "  fastfw compare --data my.csv --label species\n"
         "  fastfw compare --data my.npz --methods orgfw --step 1,1 --momentum 1,2/3\n"
         "  fastfw compare --preset theory --bounds\n\n"
         "Trial i (from 0) draws its batches with seed SEED + i, the same for all methods.\n"
@@ -90,10 +91,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_options(
         compare,
-        ("--data", "--root", "--problem", "--hidden", "--init", "--setting", "--methods",
-         "--rounds", "--batch-size", "--radius", "--trials", "--seed", "--dtype", "--preset",
-         "--step", "--momentum", "--inner-steps", "--sub-batch-size", "--bounds", "--jobs",
-         "--scheduler", "--out"),
+        "data label root problem hidden init setting methods rounds batch_size radius trials "
+        "seed dtype preset step momentum inner_steps sub_batch_size bounds jobs scheduler out",
         problem={
             "metavar": "softmax|network",
             "type": one_of(("softmax", "network")),
@@ -117,9 +116,8 @@ def _parser() -> argparse.ArgumentParser:
     names = ",".join(method.name for method in NETWORK_METHODS)
     add_options(
         network,
-        ("--data", "--root", "--hidden", "--init", "--methods", "--rounds", "--batch-size",
-         "--radius", "--trials", "--seed", "--dtype", "--step", "--momentum", "--jobs",
-         "--scheduler", "--out"),
+        "data label root hidden init methods rounds batch_size radius trials seed dtype step "
+        "momentum jobs scheduler out",
         methods={
             "type": method_names(NETWORK_METHODS), "help": f"which methods (default: {names})"
         },
@@ -142,11 +140,12 @@ def _parser() -> argparse.ArgumentParser:
         "  fastfw reproduce figure2 --data mnist --out results\n\n" + _GO_ON,
     )
     several: dict[str, Any] = {"nargs": "+", "action": "extend", "default": None}
+    reproduce.add_argument(
+        "figure", metavar="|".join(FIGURES), type=one_of(FIGURES), help="which figure"
+    )
     add_options(
         reproduce,
-        ("figure", "--data", "--titles", "--root", "--quick", "--trials", "--seed", "--rounds",
-         "--batch-size", "--radius", "--jobs", "--scheduler", "--out"),
-        figure={"metavar": "|".join(FIGURES), "type": one_of(FIGURES), "help": "which figure"},
+        "data titles root quick trials seed rounds batch_size radius jobs scheduler out",
         data={
             **several,
             "help": "one data set or several, as for compare (default: mnist cifar10; with --quick "
@@ -175,9 +174,8 @@ def _parser() -> argparse.ArgumentParser:
     pairs: dict[str, Any] = {**several, "type": each(schedule, commas=1)}
     add_options(
         tune,
-        ("--method", "--data", "--root", "--setting", "--step", "--momentum", "--scale", "--eta",
-         "--rounds", "--batch-size", "--radius", "--trials", "--seed", "--criterion", "--jobs",
-         "--scheduler", "--out"),
+        "method data label root setting step momentum scale eta rounds batch_size radius "
+        "trials seed criterion jobs scheduler out",
         step={
             **pairs,
             "help": "steps min(C/(t+1)^E, 1) to try (default: C of 0.1, 0.5, 1, 2, E of 1/2, 2/3, "
@@ -292,8 +290,8 @@ def _compare(options: argparse.Namespace) -> int:
     return _run(
         options,
         "comparison.compare",
-        "data setting methods rounds batch_size radius dtype preset step momentum inner_steps "
-        "bounds",
+        "data label setting methods rounds batch_size radius dtype preset step momentum "
+        "inner_steps bounds",
         ("regret.csv", "summary.csv", "regret.png"),
         partial(_say_notes, notes),
         sub_batch_size=options.sub_batch_size,
@@ -330,7 +328,7 @@ def _compare_network(options: argparse.Namespace) -> int:
     return _run(
         options,
         "training.compare_network",
-        "data methods rounds batch_size radius dtype hidden init step momentum",
+        "data label methods rounds batch_size radius dtype hidden init step momentum",
         ("trace.csv", "summary.csv", "network.png"),
         partial(_say_notes, _unfit(options, methods)),
         folder=Path(options.out) / "trials",
@@ -364,7 +362,7 @@ def _tune(options: argparse.Namespace) -> int:
     return _run(
         options,
         "tuning.grid_search",
-        "data setting rounds batch_size radius criterion",
+        "data label setting rounds batch_size radius criterion",
         ("tune.csv",),
         keep=True,
         method=options.method[0],

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastfw import _fetch, _images, _npz, _svmlight
+from fastfw import _fetch, _images, _npz, _svmlight, _table
 from fastfw._checks import FloatArray, IndexArray, fewer_classes_than_rows, float_dtype
 
 __all__ = ["NAMES", "Split", "image_scaling", "load"]
@@ -58,8 +58,9 @@ def load(
     root: str | os.PathLike[str] | None = None,
     dtype: npt.DTypeLike = np.float64,
     fetch: bool = False,
+    label: str | None = None,
 ) -> Split:
-    """Load a data set by name, or from an .npz or svmlight file.
+    """Load a data set by name, or from an .npz, CSV or svmlight file.
 
     ====================  =========================================  ==============================
     name                  rows x features, classes                   where it comes from
@@ -82,10 +83,11 @@ def load(
     name_or_path : str or path-like
         One of the names above, or the path of a file whose numbers are taken as they are, without
         scaling: an .npz file that holds `X` (n, d), `y` (n,) and, together or not at all, `X_test`
-        and `y_test`; or an svmlight file (.svmlight, .svm or .libsvm, and these packed as .gz or
-        .bz2), with a test part if a file of the same name ending in ``.t`` is beside it. Labels of
-        svmlight files are numbered from 0 in increasing order; their columns count from 1, or from
-        0 if a column 0 is there.
+        and `y_test`; a .csv or .tsv file with a line for each row, all of whose columns but that
+        of the labels hold numbers; or an svmlight file (.svmlight, .svm or .libsvm, and these
+        packed as .gz or .bz2), with a test part if a file of the same name ending in ``.t`` is
+        beside it. Labels of CSV and svmlight files are numbered from 0 in increasing order; columns
+        of the latter count from 1, or from 0 if a column 0 is there.
     root : path-like, optional
         The folder with the files of `mnist`, `fashion-mnist` or `cifar10`: in the folder itself or
         in one below it that has the data set's name.  By default the environment variable
@@ -99,6 +101,9 @@ def load(
         `fetch_openml`, which is quicker where pandas is installed. They are written to `root` (by
         default FASTFW_DATA, or ``fastfw`` in the user's folder for caches), where later calls find
         them.
+    label : str, optional
+        The name of the column of labels in a CSV file, or its number, counted from 1, where the
+        first line has no names. By default the last one.
 
     Returns
     -------
@@ -131,7 +136,7 @@ def load(
     Traceback (most recent call last):
         ...
     ValueError: unknown data set 'mnits'; did you mean 'mnist'? Known are fashion-mnist-4k, mnist,
-    fashion-mnist, cifar10, digits, and paths of .npz and svmlight files
+    fashion-mnist, cifar10, digits, and paths of .npz, CSV and svmlight files
     """
     wanted = np.dtype(np.uint8) if _asks_for_bytes(dtype) else float_dtype(dtype)
     if not isinstance(name_or_path, str | os.PathLike):
@@ -139,6 +144,9 @@ def load(
             f"name_or_path must be a name or a path, but it is a {type(name_or_path).__name__}"
         )
     name = os.fspath(name_or_path)
+    is_table = name.lower().endswith(_table.ENDINGS)
+    if label is not None and not is_table:
+        raise ValueError(f"label: it is for CSV files, with columns of names, not for {name}")
     if name in _LOADERS:
         try:
             return _LOADERS[name](name, root, wanted)
@@ -154,23 +162,27 @@ def load(
         base = _expanded(given)
         _fetch.fetch(name, base)
         return _LOADERS[name](name, base, wanted)
-    if wanted == np.uint8 and (_svmlight.is_svmlight(name) or name.lower().endswith(".npz")):
+    is_svmlight = _svmlight.is_svmlight(name)
+    if wanted == np.uint8 and (is_svmlight or is_table or name.lower().endswith(".npz")):
         raise ValueError(f"dtype must be float64 or float32 for a file, but it is uint8: {name}")
-    if _svmlight.is_svmlight(name):
+    if is_svmlight:
         return _load_svmlight(_expanded(name), wanted)
+    if is_table:
+        X, y = _table.read_table(_expanded(name), label, wanted)
+        return Split(X, y, *_no_rows(X.shape[1], wanted))
     if name.lower().endswith(".npz") or isinstance(name_or_path, os.PathLike):
         train, test = _npz.read_split(_expanded(name), wanted)
         return Split(*train, *(test or _no_rows(train[0].shape[1], wanted)))
     if os.path.isfile(_expanded(name)):
         raise ValueError(
-            f"{name} is neither an .npz nor an svmlight file (.svmlight, .svm, .libsvm); with "
+            f"{name} is no .npz, .csv or svmlight file (.svmlight, .svm, .libsvm); with "
             "features X and class numbers y, np.savez('data.npz', X=X, y=y) makes one"
         )
     close = difflib.get_close_matches(name.lower(), NAMES, n=1)
     suggestion = f"; did you mean {close[0]!r}?" if close else "."
     raise ValueError(
         f"unknown data set {name!r}{suggestion} Known are {', '.join(NAMES)}, "
-        "and paths of .npz and svmlight files"
+        "and paths of .npz, CSV and svmlight files"
     )
 
 

@@ -647,3 +647,18 @@ def test_warmup_leaves_nothing_for_runs_to_compile(tmp_path, blobs, capsys):
         network = ["compare-network", *arguments[1:], "--hidden", "3", "--dtype", dtype]
         assert main(network) == 0
     assert {name for name, count in misses().items() if count > before.get(name, 0)} == set()
+
+
+def test_a_csv_file_is_compared_on_and_wild_scales_are_named(tmp_path, capsys):
+    table = tmp_path / "table.csv"
+    lines = [f"{'uv'[i % 2]},{1000 * (i % 3)},{i % 2}" for i in range(12)]
+    table.write_text("\n".join(["kind,wild,tame", *lines]))
+    size = ["--rounds", "5", "--batch-size", "4", "--trials", "1", "--out", str(tmp_path / "out")]
+    assert main(["compare", "--data", str(table), "--label", "kind", *size]) == 0
+    told = capsys.readouterr().err
+    assert "note: columns reach from 1 to 2e+03, and the largest decide; bring them to one" in told
+    table.write_text("\n".join(["kind,wild,tame", *lines]).replace("000", ""))
+    assert main(["compare", "--data", str(table), "--label", "kind", *size]) == 0
+    assert "columns" not in capsys.readouterr().err
+    assert main(["compare", "--data", str(table), "--label", "sort", *size]) == 2
+    assert "has no column 'sort'; there are kind, wild, tame" in capsys.readouterr().err

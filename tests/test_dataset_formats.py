@@ -1,4 +1,4 @@
-"""svmlight files, and data sets fetched from OpenML."""
+"""CSV and svmlight files, and data sets fetched from OpenML."""
 
 import bz2
 import gzip
@@ -19,6 +19,66 @@ import pytest
 
 from fastfw import _fetch, datasets
 from fastfw.experiments import compare
+
+# CSV
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "X", "y"),
+    [
+        ("a,b,kind\n1,2.5,pear\n\n-3,4e1,apple\n", None, [[1, 2.5], [-3, 40]], [1, 0]),
+        ('kind;a\n"x;y";1\nz;2\n', "kind", [[1], [2]], [0, 1]),
+        ("1\t2\t10\n3\t4\t9\n", None, [[1, 2], [3, 4]], [1, 0]),  # as numbers
+        ("5,0,6\n7,1,8\n", "2", [[5, 6], [7, 8]], [0, 1]),
+        ("0,1,kind\n5,6,u\n7,8,v\n", None, [[5, 6], [7, 8]], [0, 1]),  # as pandas has it
+        ("1,2,b\n3,4,a\n", "3", [[1, 2], [3, 4]], [1, 0]),
+    ],
+)
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_csv_files_are_read(tmp_path, text, label, X, y, mark):
+    path = tmp_path / "a.csv"
+    path.write_text(mark + text, encoding="utf-8")
+    found = datasets.load(str(path), label=label, dtype=np.float32)
+    assert (found.X.tolist(), found.y.tolist(), len(found.X_test)) == (X, y, 0)
+    assert found.X.dtype == np.float32
+    assert found.y.dtype == np.intp
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a,b,kind\n1,2,x\n3,x,y\n", "line 3, column 'b': 'x' is no finite number; drop"),
+        ("a,b,kind\n1,,x\n3,4,y\n", "line 2, column 'b': the cell is empty; drop such rows"),
+        ("a,b,kind\n1,nan,x\n3,4,y\n", "line 2, column 'b': 'nan' is no finite number"),
+        ("a,b,kind\n1,2,x\n3,4,\n", "line 3, column 'kind': no label"),
+        ("a,b,kind\n1,2,x\n3,4\n", "line 3: 2 cells, where 3 are wanted"),
+        ("a,b,kind\n1,2,x\n3,4,x\n", "column 'kind' has one label only, 'x'; at least two"),
+        ("a,b\n1,2.5\n3,4.5\n", "column 'b' holds 2 different numbers in 2 rows, which are no"),
+        ("a,b,kind\n", "holds no row"),
+        ("", "no columns between commas"),
+        ("one\ntwo\n", "no columns between commas, semicolons or tabs"),
+        (b"a,b\n1,\xff\n", "no CSV file in UTF-8, or damaged"),
+    ],
+)
+def test_what_is_wrong_with_a_csv_file_is_named(tmp_path, content, message):
+    path = tmp_path / "a.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(ValueError, match=r"a\.csv.*" + re.escape(message)):
+        datasets.load(path)
+
+
+def test_columns_of_labels_are_known_by_name(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("a,b,kind\n1,0,u\n2,1,v\n")
+    with pytest.raises(ValueError, match=r"label: .* has no column 'c'; there are a, b, kind"):
+        datasets.load(path, label="c")
+    with pytest.raises(ValueError, match=r"label: it is for CSV files.*, not for mnist"):
+        datasets.load("mnist", label="c")
+    with pytest.raises(ValueError, match="label: it is for the path of a CSV file"):
+        compare((np.eye(2), [0, 1]), label="c")
+    with pytest.raises(FileNotFoundError, match="there is no such file"):
+        datasets.load(tmp_path / "b.csv")
+
 
 # svmlight
 

@@ -634,7 +634,7 @@ def test_unknown_names_get_a_suggestion(name, suggestion):
         datasets.load(name)
 
 
-@pytest.mark.parametrize("name", ["", "zzz", "own.csv"])
+@pytest.mark.parametrize("name", ["", "zzz", "own.parquet"])
 def test_unknown_names_get_the_list(name):
     with pytest.raises(ValueError, match="unknown data set") as caught:
         datasets.load(name)
@@ -644,9 +644,9 @@ def test_unknown_names_get_the_list(name):
 
 
 def test_a_file_of_another_kind_is_named_as_such(tmp_path):
-    file = tmp_path / "own.csv"
+    file = tmp_path / "own.parquet"
     file.write_text("1,2,a\n")
-    with pytest.raises(ValueError, match=r"own\.csv is neither an \.npz nor .* np\.savez"):
+    with pytest.raises(ValueError, match=r"own\.parquet is no \.npz, \.csv or .* np\.savez"):
         datasets.load(str(file))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw import _checks
+from fastfw._csr import is_sparse
 from fastfw.experiments.bounds import Bound, find_bound
 from fastfw.experiments.methods import (
     PRESETS,
@@ -35,6 +36,7 @@ from fastfw.experiments.trials import Arrays, Plan, Progress, experiment, parall
 from fastfw.learners._method import SUB_BATCH, Constants
 from fastfw.regret import regret, suboptimality
 from fastfw.schedules import Schedule
+from fastfw.streams import Dataset
 
 __all__ = ["compare"]
 
@@ -44,6 +46,7 @@ def compare(
     data: Any = "fashion-mnist-4k",
     *,
     root: str | os.PathLike[str] | None = None,
+    label: str | None = None,
     setting: str = "stochastic",
     methods: Iterable[str] | None = None,
     rounds: int | None = None,
@@ -78,6 +81,8 @@ def compare(
         features (n, d) and integer labels (n,).
     root : path-like, optional
         The folder of the data sets that are not embedded.
+    label : str, optional
+        Which column of a CSV file has the labels, as for `fastfw.datasets.load`.
     setting : {"stochastic", "adversarial"}, default "stochastic"
         Batches drawn at random with replacement, or consecutive blocks of the rows sorted by
         label. In the adversarial setting all trials see the same batches, and differ only
@@ -165,7 +170,7 @@ def compare(
     tol = _checks.positive_float(tol, "tol")
     parallel = parallel_for(n_jobs)
 
-    name, dataset, _ = take_data(data, root)
+    name, dataset, _ = take_data(data, root, label=label)
     setup = regression(
         name, dataset, setting, rounds=rounds, batch_size=batch_size, radius=radius, dtype=dtype,
         inner_steps=inner_steps, sub_batch_size=sub_batch_size, kept=folder is not None,
@@ -225,10 +230,14 @@ def compare(
             preset=preset,
             comparator=Comparator(best.value, best.gap, rows.n_samples, best.seconds),
             methods=tuple(results),
+            hints=_hints(dataset, [float(run.losses.mean()) for run in results]),
         )
 
     return Plan([setup.comparator(tol), *tasks], assemble, folder, parallel, progress, setup)
 
+
+#: Features of this size make losses that have little to do with what is learned.
+LARGE = 10.0
 
 #: Else doctest would leave out what is wrapped.
 __test__ = {"compare": compare}
@@ -251,3 +260,18 @@ def _in_words(setup: Setup, method: Method, constants: Constants, learner: Any) 
         "inner_steps": str(learner.inner_steps) if method.meta else "",
         "sub_batch_size": ("all" if rows is None else str(rows)) if method.meta else "",
     }
+
+
+def _hints(data: Dataset, losses: list[float]) -> tuple[str, ...]:
+    """Say that columns want scaling, where they do and a method lost more than zero weights do."""
+    if max(losses) <= math.log(data.n_classes):
+        return ()
+    by_column = abs(data.X).max(axis=0)
+    sizes = by_column.toarray() if is_sparse(by_column) else by_column
+    sizes = sizes[sizes > 0.0]
+    if not sizes.size or sizes.max() < LARGE:
+        return ()
+    return (
+        f"columns reach from {sizes.min():.3g} to {sizes.max():.3g}, and the largest decide; bring "
+        "them to one scale, say X / np.abs(X).max(axis=0) or scikit-learn's StandardScaler",
+    )

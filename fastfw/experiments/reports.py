@@ -36,7 +36,7 @@ def report(result: Any) -> Report:
             {"regret.csv": table(tables.write_regret_csv),
              "summary.csv": table(tables.write_summary_csv)},
             {"regret.png": picture(figures.regret_figure)},
-            [run.no_bound for run in result.methods if run.no_bound],
+            [*result.hints, *(run.no_bound for run in result.methods if run.no_bound)],
         )  # fmt: skip
     if isinstance(result, NetworkComparison):
         return Report(

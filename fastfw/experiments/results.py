@@ -173,6 +173,8 @@ class CompareResult:
         The best fixed decision that regret is measured against.
     methods : tuple of MethodResult
         In the order asked for.
+    hints : tuple of str
+        What may be wrong with the data.
     """
 
     data: str
@@ -189,6 +191,7 @@ class CompareResult:
     preset: str
     comparator: Comparator
     methods: tuple[MethodResult, ...]
+    hints: tuple[str, ...] = ()
 
 
 # --- networks at equal work --------------------------------------------------------------------

@@ -35,16 +35,21 @@ def name_of(data: str | os.PathLike[str]) -> str:
 
 
 def take_data(
-    data: Any, root: str | os.PathLike[str] | None, dtype: npt.DTypeLike = np.float64
+    data: Any,
+    root: str | os.PathLike[str] | None,
+    dtype: npt.DTypeLike = np.float64,
+    label: str | None = None,
 ) -> tuple[str, Dataset, Dataset | None]:
     """Return a name for the data, the data, and test data where they come along.
 
-    `dtype` is that of named data.
+    `dtype` and `label` are for data that are loaded.
     """
     name, test = "data", None
     if isinstance(data, str | os.PathLike):
         name = name_of(data)
-        data = load(data, root=root, dtype=np.dtype(dtype))
+        data = load(data, root=root, dtype=np.dtype(dtype), label=label)
+    elif label is not None:
+        raise ValueError("label: it is for the path of a CSV file, not for data itself")
     if isinstance(data, Split):
         test = Dataset(data.X_test, data.y_test) if np.size(data.y_test) else None
         data = data[:2]

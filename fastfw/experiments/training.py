@@ -50,6 +50,7 @@ def compare_network(
     gap: bool = True,
     constants: str | None = None,
     root: str | os.PathLike[str] | None = None,
+    label: str | None = None,
     folder: str | os.PathLike[str] | None = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
@@ -93,6 +94,8 @@ def compare_network(
         Which of the paper's constants; by default those that suit the data's name.
     root : path-like, optional
         Folder of the data sets.
+    label : str, optional
+        Which column of a CSV file has the labels, as for `fastfw.datasets.load`.
     folder, n_jobs, progress : optional
         As for `compare`.
 
@@ -114,7 +117,7 @@ def compare_network(
     if constants is not None:
         known(constants, tuple(NETWORK_PRESETS), "constants")
     parallel = parallel_for(n_jobs)
-    name, train, test = take_data(data, root, dtype)
+    name, train, test = take_data(data, root, dtype, label=label)
     setup = network(
         name, train, test, hidden=hidden, rounds=rounds, batch_size=batch_size, radius=radius,
         dtype=dtype, init=init, kept=folder is not None,

@@ -45,6 +45,7 @@ def grid_search(
     folder: str | os.PathLike[str] | None = None,
     n_jobs: int | None = None,
     root: str | os.PathLike[str] | None = None,
+    label: str | None = None,
     progress: Progress | None = None,
     etas: Iterable[float] | None = None,
 ) -> Plan[GridSearch]:
@@ -81,6 +82,8 @@ def grid_search(
         default one after the other in this process, without joblib.
     root : path-like, optional
         Folder of the data sets.
+    label : str, optional
+        Which column of a CSV file has the labels, as for `fastfw.datasets.load`.
     progress : callable, optional
         Called as ``progress(done, total, what)``.
     etas : iterable of float, optional
@@ -121,7 +124,7 @@ def grid_search(
     grid = _grid(chosen, steps, momenta, scales)
     seeds = check_sizes(trials, seed, radius, rounds=rounds, batch_size=batch_size)
     parallel = parallel_for(n_jobs)
-    name, train, _ = take_data(data, root)
+    name, train, _ = take_data(data, root, label=label)
     setup = regression(
         name, train, setting, rounds=rounds, batch_size=batch_size, radius=radius, all_rows=True,
         sub_batch_size=SUB_BATCH, kept=folder is not None,
