@@ -1,23 +1,10 @@
 """The paper's bounds, and those of later methods, as functions.
 
 Each function evaluates one statement: what it bounds, under which step sizes, and where it
-is printed, or how it is proved, stands in its docstring.  They take
+is printed, or how it is proved, stands in its docstring.  Their arguments are those of one table
+below, which says what each means and checks it.
 
-=====================  =======  ====================================================================
-argument               symbol   meaning
-=====================  =======  ====================================================================
-`rounds`               T, t     number of rounds, or of the round
-`smoothness`           L        Lipschitz constant of every gradient estimate, so of every batch's
-                                gradient: ``problem.smoothness(X)``
-`diameter`             D        Euclidean diameter of the feasible set: ``set.diameter``
-`gradient_noise`       sigma    largest distance of a gradient estimate from the exact gradient
-`value_noise`          M        largest distance of a batch's loss from the expected loss
-`failure_probability`  delta    the probability with which the bound may fail: 0.05 for 95%
-                                confidence
-`initial_gap`                   loss of x_1 above the best decision's
-=====================  =======  ====================================================================
-
-Units: D is a length in the space of decisions, the loss has its own unit, sigma is loss per length
+D is a length in the space of decisions, the loss has its own unit, sigma is loss per length
 and L loss per length squared.  Everything that depends on the loss must belong to the same
 reduction; the sum over B samples has B times the L, sigma, M and gap of the mean.  `log` is the
 natural logarithm.
@@ -29,9 +16,11 @@ float is infinite.
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -56,8 +45,125 @@ __all__ = [
 ]
 
 FloatOrArray: TypeAlias = float | npt.NDArray[np.float64]
+Check: TypeAlias = Callable[[Any, str], Any]
+P = ParamSpec("P")
 
 
+def _rounds(rounds: npt.ArrayLike, name: str = "rounds") -> npt.NDArray[np.float64]:
+    """Return round numbers as float64 (T**2 of a large int64 would overflow)."""
+    given = np.asarray(rounds)
+    if given.dtype.kind not in "iu":
+        raise TypeError(
+            f"rounds must be an integer or an array of integers, but it is {rounds!r}"
+            f" of dtype {given.dtype}"
+        )
+    if given.size and given.min() < 1:
+        raise ValueError(f"rounds must be at least 1, but it holds {given.min()}")
+    return given.astype(np.float64)
+
+
+def _probability(value: float, name: str) -> float:
+    number = positive_float(value, name)
+    if number >= 1.0:
+        raise ValueError(
+            f"{name} must be a number between 0 and 1, both excluded, but it is {value}; it is the "
+            "probability with which the bound may fail, for instance 0.05"
+        )
+    return number
+
+
+def _exponent(value: float, name: str) -> float:
+    number = positive_float(value, name)
+    if number > 1.0:
+        raise ValueError(f"{name} must be a number in (0, 1], but it is {value}")
+    return number
+
+
+def _non_negative(value: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
+    """Return a number or an array of numbers, finite and at least 0, as float64."""
+    given = np.asarray(value)
+    if given.ndim == 0:
+        return np.asarray(non_negative_float(given.item(), name))
+    if given.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must hold numbers, but its dtype is {given.dtype}")
+    bad = np.argwhere(~(np.isfinite(given) & (given >= 0)))
+    if len(bad):
+        place = tuple(int(i) for i in bad[0])
+        raise ValueError(
+            f"{name} must hold finite numbers >= 0, but {name}{list(place)} is {given[place]}"
+        )
+    return given.astype(np.float64)
+
+
+def _form(value: str, name: str) -> str:
+    if value not in ("printed", "proved"):
+        raise ValueError(f"form must be 'printed' or 'proved', but it is {value!r}")
+    return value
+
+
+#: How each argument is checked, and what it means; numbers are floats unless it says otherwise.
+_ARGUMENTS: dict[str, tuple[Check, str]] = {
+    "rounds": (_rounds, "Integers: number of rounds T, or of the round, t; at least 1."),
+    "smoothness": (
+        positive_float,
+        "L > 0, ``problem.smoothness(X)``: Lipschitz, of gradients.",
+    ),
+    "diameter": (positive_float, "D > 0, Euclidean, of the set."),
+    "gradient_noise": (non_negative_float, "sigma >= 0: largest error of a batch's gradient."),
+    "value_noise": (
+        non_negative_float,
+        "M >= 0: largest error of a batch's loss.",
+    ),
+    "initial_gap": (non_negative_float, "Loss of x_1 above the best decision's, at least 0."),
+    "failure_probability": (_probability, "delta in (0, 1) with which the bound may fail."),
+    "exponent": (_exponent, "alpha in (0, 1], of both schedules."),
+    "form": (_form, "'printed' or 'proved': the formula above, or the one in the notes."),
+    "base_regret": (
+        _non_negative,
+        "R_T >= 0: bounds each base learner's regret; or an array.",
+    ),
+    "scale": (positive_float, "c > 0 of the learners."),
+    "l1_diameter": (positive_float, "D_1 > 0: largest l1 distance of two points of the set."),
+    "direction_l1": (non_negative_float, "A >= 0: largest l1 norm of a direction, or gradient."),
+    "loss_range": (non_negative_float, "W >= 0: largest difference of a direction's products."),
+    "learners": (positive_int, "Integer K >= 1."),
+    "block_size": (positive_int, "Integer k >= 1."),
+    "gradient_bound": (positive_float, "G > 0: largest norm of a gradient."),
+    "strong_convexity": (positive_float, "beta > 0, of every loss."),
+    "set_convexity": (non_negative_float, "``strong_convexity`` of the set, 0 where it has none."),
+}
+
+_RETURNS = """
+Returns
+-------
+float or ndarray of float64
+    The bound, in the unit of what it bounds; an array of the common shape where an argument is one.
+
+"""
+
+
+def _bound(**checks: Check) -> Callable[[Callable[P, FloatOrArray]], Callable[P, FloatOrArray]]:
+    """Check the arguments of a bound by the table, or as said here, and describe them."""
+
+    def decorate(formula: Callable[P, FloatOrArray]) -> Callable[P, FloatOrArray]:
+        @wraps(formula)
+        def bound(*args: Any, **given: Any) -> FloatOrArray:
+            for name, value in given.items():
+                if name in _ARGUMENTS:
+                    given[name] = checks.get(name, _ARGUMENTS[name][0])(value, name)
+            return formula(*map(_rounds, args[:1]), *args[1:], **given)  # type: ignore[arg-type]
+
+        names = inspect.signature(formula).parameters
+        entries = "".join(f"{name}\n    {_ARGUMENTS[name][1]}\n" for name in names)
+        described = f"Parameters\n----------\n{entries}{_RETURNS}"
+        doc = inspect.cleandoc(formula.__doc__ or "")
+        bound.__doc__ = doc.replace("Examples\n---", described + "Examples\n---", 1)
+        return bound
+
+    return decorate
+
+
+@_bound()
 def gradient_error_bound(
     rounds: npt.ArrayLike,
     *,
@@ -77,24 +183,6 @@ def gradient_error_bound(
         \|d_t - \nabla \bar f(x_t)\| \le 2 \Bigl(2 L D + \frac{3^\alpha \sigma}{3^\alpha - 1}\Bigr)
         (t + 1)^{-\alpha/2} \sqrt{2 \log(4 / \delta)}.
 
-    Parameters
-    ----------
-    rounds : int or array of int
-        The round t, counted from 1.
-    smoothness, diameter : float
-        L and D, positive.
-    gradient_noise : float
-        sigma, at least 0.
-    failure_probability : float
-        delta in (0, 1): the bound may fail with this probability.
-    exponent : float
-        alpha in (0, 1], of both schedules.
-
-    Returns
-    -------
-    float or ndarray of float64
-        The bound, in the unit of a gradient; an array of the shape of `rounds` if that is one.
-
     Notes
     -----
     For all of T rounds at once, give ``failure_probability=delta / T``.
@@ -104,18 +192,16 @@ def gradient_error_bound(
     >>> round(gradient_error_bound(99, smoothness=1, diameter=2, gradient_noise=1), 4)
     3.2565
     """
-    t = _rounds(rounds)
-    L, D, sigma, delta = _constants(smoothness, diameter, gradient_noise, failure_probability)
-    alpha = positive_float(exponent, "exponent")
-    if alpha > 1.0:
-        raise ValueError(f"exponent must be a number in (0, 1], but it is {exponent}")
+    t, alpha = np.asarray(rounds), exponent
+    L, D, sigma = smoothness, diameter, gradient_noise
     decay = (t + 1.0) ** (-alpha / 2.0)
-    root = math.sqrt(2.0 * (math.log(4.0) - math.log(delta)))
+    root = math.sqrt(2.0 * (math.log(4.0) - math.log(failure_probability)))
     # sigma / less = 3^a sigma / (3^a - 1), for small a too
     less = -math.expm1(-alpha * math.log(3.0))
     return _total([4.0, L, D, decay, root], [2.0, sigma, decay, root], per=[1.0, less])
 
 
+@_bound()
 def orgfw_regret_bound(
     rounds: npt.ArrayLike,
     *,
@@ -137,24 +223,6 @@ def orgfw_regret_bound(
         + \frac{L D^2 (\log T + 1)^2}{2} \\
         &+ (16 L D^2 + 16 \sigma D + 4 M) \sqrt{2 T \log(8 T / \delta)}.
 
-    Parameters
-    ----------
-    rounds : int or array of int
-        The number of rounds T, at least 1.
-    smoothness, diameter : float
-        L and D, positive.
-    gradient_noise, value_noise : float
-        sigma and M, at least 0; `softmax_noise_bounds` has values for softmax regression.
-    initial_gap : float
-        :math:`\bar f(x_1) - \bar f(x^*)`, at least 0.
-    failure_probability : float
-        delta in (0, 1): the bound may fail with this probability.
-
-    Returns
-    -------
-    float or ndarray of float64
-        The bound, in the unit of the loss; an array of the shape of `rounds` if that is one.
-
     Notes
     -----
     The proof gives slightly more than the statement: ``4 M sqrt(T log(8 / delta))`` for the term
@@ -168,21 +236,20 @@ def orgfw_regret_bound(
     >>> round(bound, 2)
     3418.74
     """
-    T = _rounds(rounds)
-    L, D, sigma, delta = _constants(smoothness, diameter, gradient_noise, failure_probability)
-    M = non_negative_float(value_noise, "value_noise")
-    gap = non_negative_float(initial_gap, "initial_gap")
+    T = np.asarray(rounds)
+    L, D, sigma = smoothness, diameter, gradient_noise
     logs = np.log(T) + 1.0
-    root = np.sqrt(2.0 * T * (np.log(8.0 * T) - math.log(delta)))
+    root = np.sqrt(2.0 * T * (np.log(8.0 * T) - math.log(failure_probability)))
     return _total(
-        [logs, gap],
+        [logs, initial_gap],
         [0.5, L, D, D, logs, logs],
         [16.0, L, D, D, root],
         [16.0, sigma, D, root],
-        [4.0, M, root],
+        [4.0, value_noise, root],
     )
 
 
+@_bound()
 def convex_convergence_bound(
     rounds: npt.ArrayLike,
     *,
@@ -203,24 +270,6 @@ def convex_convergence_bound(
         + \frac{L D^2 (\log T + 1)^2}{2 T}
         + 16 (L D^2 + \sigma D) \sqrt{\frac{2 \log(4 T / \delta)}{T}}.
 
-    Parameters
-    ----------
-    rounds : int or array of int
-        The number of rounds T, at least 1.
-    smoothness, diameter : float
-        L and D, positive.
-    gradient_noise : float
-        sigma, at least 0; `softmax_noise_bounds` has a value for softmax regression.
-    initial_gap : float
-        :math:`\bar f(x_1) - \bar f(x^*)`, at least 0.
-    failure_probability : float
-        delta in (0, 1): the bound may fail with this probability.
-
-    Returns
-    -------
-    float or ndarray of float64
-        The bound, in the unit of the loss; an array of the shape of `rounds` if that is one.
-
     Examples
     --------
     >>> bound = convex_convergence_bound(
@@ -229,19 +278,19 @@ def convex_convergence_bound(
     >>> round(bound, 4)
     7.3664
     """
-    T = _rounds(rounds)
-    L, D, sigma, delta = _constants(smoothness, diameter, gradient_noise, failure_probability)
-    gap = non_negative_float(initial_gap, "initial_gap")
+    T = np.asarray(rounds)
+    L, D, sigma = smoothness, diameter, gradient_noise
     logs = np.log(T) + 1.0
-    root = np.sqrt(2.0 * (np.log(4.0 * T) - math.log(delta)) / T)
+    root = np.sqrt(2.0 * (np.log(4.0 * T) - math.log(failure_probability)) / T)
     return _total(
-        [logs / T, gap],
+        [logs / T, initial_gap],
         [0.5 / T, L, D, D, logs, logs],
         [16.0, L, D, D, root],
         [16.0, sigma, D, root],
     )
 
 
+@_bound()
 def nonconvex_gap_bound(
     rounds: npt.ArrayLike,
     *,
@@ -264,26 +313,6 @@ def nonconvex_gap_bound(
         \Bigl(L D^2 + (2 L D^2 + 3 \sigma^2) \sqrt{2 \log(4 T / \delta)}\Bigr),
 
     where :math:`G(x) = \max_{u} \langle \nabla \bar f(x), x - u \rangle`.
-
-    Parameters
-    ----------
-    rounds : int or array of int
-        The number of rounds T, at least 1.
-    smoothness, diameter : float
-        L and D, positive.
-    gradient_noise : float
-        sigma, at least 0.
-    initial_gap : float
-        :math:`\bar f(x_1) - \bar f(x^*)`, at least 0.
-    failure_probability : float
-        delta in (0, 1): the bound may fail with this probability.
-    form : {"printed", "proved"}
-        The formula above, or what the proof's own steps give; see the notes.
-
-    Returns
-    -------
-    float or ndarray of float64
-        The bound, in the unit of the loss; an array of the shape of `rounds` if that is one.
 
     Notes
     -----
@@ -310,29 +339,22 @@ def nonconvex_gap_bound(
     >>> round(bound, 3)
     77.634
     """
-    T = _rounds(rounds)
-    L, D, sigma, delta = _constants(smoothness, diameter, gradient_noise, failure_probability)
-    gap = non_negative_float(initial_gap, "initial_gap")
+    T = np.asarray(rounds)
+    L, D, sigma = smoothness, diameter, gradient_noise
     slow = np.log(T + 1.0) / np.cbrt(T)
-    root = np.sqrt(2.0 * (np.log(4.0 * T) - math.log(delta)))
-    first: list[npt.ArrayLike] = [2.0 / np.cbrt(T), gap]
-    if form == "printed":
-        return _total(
-            first,
+    root = np.sqrt(2.0 * (np.log(4.0 * T) - math.log(failure_probability)))
+    if form == "proved":
+        rest = [[slow, L, D, D], [16.0, slow, L, D, D, root], [24.0, slow, sigma, D, root]]
+    else:
+        rest = [
             [4.0, slow, L, D, D],
             [8.0, slow, L, D, D, root],
             [12.0, slow, sigma, sigma, root],
-        )
-    if form == "proved":
-        return _total(
-            first,
-            [slow, L, D, D],
-            [16.0, slow, L, D, D, root],
-            [24.0, slow, sigma, D, root],
-        )
-    raise ValueError(f"form must be 'printed' or 'proved', but it is {form!r}")
+        ]
+    return _total([2.0 / np.cbrt(T), initial_gap], *rest)
 
 
+@_bound(initial_gap=_non_negative)
 def morgfw_regret_bound(
     rounds: npt.ArrayLike,
     *,
@@ -354,28 +376,9 @@ def morgfw_regret_bound(
         16 (L D^2 + \hat\sigma D) \sqrt{2 T \log(4 T^2 / \delta)}
         + 2 L D^2 \log(T + 1) + Q + R_T.
 
-    Parameters
-    ----------
-    rounds : int or array of int
-        The number of rounds T, at least 1.
-    smoothness, diameter : float
-        L and D, positive.
-    gradient_noise : float
-        :math:`\hat\sigma`, at least 0: largest distance of a sub-batch's gradient from that of its
-        batch; 0 where the whole batch is used.
-    base_regret : float or array
-        :math:`R_T`, at least 0: a bound on the regret of every base learner against the linear
-        losses it is fed, such as `ftpl_regret_bound`.  As an array, one value for each of `rounds`.
-    initial_gap : float or array
-        :math:`Q = \max_t f_t(x_1) - f_t(x^*)`, at least 0.
-    failure_probability : float
-        delta in (0, 1): the bound may fail with this probability.
-
-    Returns
-    -------
-    float or ndarray of float64
-        The bound, in the unit of the loss; an array if `rounds`, `base_regret` or `initial_gap` is
-        one, of their common shape.
+    Here :math:`\hat\sigma` is the largest distance of a sub-batch's gradient from that of its
+    batch, 0 where the whole batch is used, and Q, one number or one for each of `rounds`, is
+    :math:`\max_t f_t(x_1) - f_t(x^*)`.
 
     Notes
     -----
@@ -391,18 +394,16 @@ def morgfw_regret_bound(
     >>> round(bound, 2)
     854.45
     """
-    T = _rounds(rounds)
-    L, D, sigma, delta = _constants(smoothness, diameter, gradient_noise, failure_probability)
-    base = _non_negative(base_regret, "base_regret")
-    Q = _non_negative(initial_gap, "initial_gap")
+    T = np.asarray(rounds)
+    L, D, sigma = smoothness, diameter, gradient_noise
     try:
-        T, base, Q = np.broadcast_arrays(T, base, Q)
+        T, base, Q = np.broadcast_arrays(T, base_regret, initial_gap)
     except ValueError:
         raise ValueError(
-            f"rounds, base_regret and initial_gap have shapes {T.shape}, {base.shape} and "
-            f"{Q.shape}; give one value, or one for each of rounds"
+            f"rounds, base_regret and initial_gap have shapes {T.shape}, {np.shape(base_regret)} "
+            f"and {np.shape(initial_gap)}; give one value, or one for each of rounds"
         ) from None
-    root = np.sqrt(2.0 * T * (np.log(4.0 * T**2) - math.log(delta)))
+    root = np.sqrt(2.0 * T * (np.log(4.0 * T**2) - math.log(failure_probability)))
     return _total(
         [16.0, L, D, D, root],
         [16.0, sigma, D, root],
@@ -412,6 +413,7 @@ def morgfw_regret_bound(
     )
 
 
+@_bound()
 def ftpl_regret_bound(
     rounds: npt.ArrayLike,
     *,
@@ -433,28 +435,6 @@ def ftpl_regret_bound(
         \sum_{t=1}^T \langle d_t, v_t \rangle - \min_{v \in M} \sum_{t=1}^T \langle d_t, v \rangle
         \le \Bigl(c W A + \frac{D_1}{2 c}\Bigr) \sqrt T + W \sqrt{\tfrac12 T \log(K / \delta)}.
 
-    Parameters
-    ----------
-    rounds : int or array of int
-        The number of rounds T, at least 1.
-    scale : float
-        c, the learners' ``scale``, positive.
-    l1_diameter : float
-        :math:`D_1`, positive: the largest l1 distance of two points of the set.
-    direction_l1 : float
-        A, at least 0: the largest l1 norm of a direction.
-    loss_range : float
-        W, at least 0: the largest difference :math:`\langle d_t, u - v \rangle` over the set.
-    learners : int
-        K, at least 1.
-    failure_probability : float
-        delta in (0, 1): the bound may fail with this probability.
-
-    Returns
-    -------
-    float or ndarray of float64
-        The bound, in the unit of the loss; an array of the shape of `rounds` if that is one.
-
     Notes
     -----
     The two terms with c are Theorem 1.1 of Kalai and Vempala, "Efficient algorithms for online
@@ -474,17 +454,12 @@ def ftpl_regret_bound(
     >>> round(bound, 3)
     54.477
     """
-    T = _rounds(rounds)
-    c = positive_float(scale, "scale")
-    D_1 = positive_float(l1_diameter, "l1_diameter")
-    A = non_negative_float(direction_l1, "direction_l1")
-    W = non_negative_float(loss_range, "loss_range")
-    K = positive_int(learners, "learners")
-    delta = _probability(failure_probability, "failure_probability")
-    root = np.sqrt(0.5 * T * (math.log(K) - math.log(delta)))
+    T, c, D_1, A, W = np.asarray(rounds), scale, l1_diameter, direction_l1, loss_range
+    root = np.sqrt(0.5 * T * (math.log(learners) - math.log(failure_probability)))
     return _total([c, W, A, np.sqrt(T)], [0.5, D_1, np.sqrt(T)], [W, root], per=[1.0, c, 1.0])
 
 
+@_bound()
 def line_search_regret_bound(
     rounds: npt.ArrayLike, *, diameter: float, gradient_bound: float, set_convexity: float = 0.0
 ) -> FloatOrArray:
@@ -498,22 +473,6 @@ def line_search_regret_bound(
         \sum_{t=1}^T f_t(x_t) - f_t(x^*) \le \frac{D^2}{\eta} + G \sum_{t=1}^T \rho_t
 
     which is of order T^{2/3} on strongly convex sets and T^{3/4} on others.
-
-    Parameters
-    ----------
-    rounds : int or array of int
-        The horizon T, at least 1.
-    diameter : float
-        D, positive.
-    gradient_bound : float
-        G, positive: the largest norm of a gradient.
-    set_convexity : float
-        The set's `strong_convexity`; 0 for sets that are not strongly convex.
-
-    Returns
-    -------
-    float or ndarray of float64
-        The bound, in the unit of the loss; an array of the shape of `rounds` if that is one.
 
     Notes
     -----
@@ -543,7 +502,8 @@ def line_search_regret_bound(
     >>> round(bound, 2)
     673.02
     """
-    times, D, G, alpha = _later(rounds, diameter, gradient_bound, set_convexity)
+    times, D, G = np.asarray(rounds), diameter, gradient_bound
+    alpha = _convexity_of_unit_set(set_convexity, D)
     units = np.empty(times.shape)  # of D G
     for i, T in np.ndenumerate(times):
         slope = 0.5 / ((T + 2.0) ** (2.0 / 3.0) if alpha else T**0.75)
@@ -554,6 +514,7 @@ def line_search_regret_bound(
     return _total([units, D, G])
 
 
+@_bound()
 def strongly_convex_regret_bound(
     rounds: npt.ArrayLike,
     *,
@@ -565,24 +526,6 @@ def strongly_convex_regret_bound(
     r"""Bound on the regret of `StronglyConvexOFW`, losses strongly convex.
 
     Of order T^{1/2} on strongly convex sets and T^{2/3} on others.
-
-    Parameters
-    ----------
-    rounds : int or array of int
-        The number of rounds T, at least 1.
-    diameter : float
-        D, positive.
-    gradient_bound : float
-        G, positive: the largest norm of a gradient.
-    strong_convexity : float
-        beta, positive, of every loss.
-    set_convexity : float
-        The set's `strong_convexity`; 0 for sets that are not strongly convex.
-
-    Returns
-    -------
-    float or ndarray of float64
-        The bound, in the unit of the loss; an array of the shape of `rounds` if that is one.
 
     Notes
     -----
@@ -600,8 +543,8 @@ def strongly_convex_regret_bound(
     >>> round(bound, 2)
     671.31
     """
-    times, D, G, alpha = _later(rounds, diameter, gradient_bound, set_convexity)
-    beta = positive_float(strong_convexity, "strong_convexity")
+    times, D, G, beta = np.asarray(rounds), diameter, gradient_bound, strong_convexity
+    alpha = _convexity_of_unit_set(set_convexity, D)
     n = int(min(times.max(initial=1.0), _BY_ROUND))
     slope = float(_product(_product(G, per=beta), per=D))  # of beta D
     slope = min(max(slope, 1e-100), 1e100)
@@ -620,13 +563,8 @@ def strongly_convex_regret_bound(
     return _total([sums + later, D, G])
 
 
-def _later(
-    rounds: npt.ArrayLike, diameter: float, gradient_bound: float, set_convexity: float
-) -> tuple[npt.NDArray[np.float64], float, float, float]:
-    """Return T, D, G and alpha checked, the last for a set of diameter 1."""
-    D = positive_float(diameter, "diameter")
-    alpha = float(_product(non_negative_float(set_convexity, "set_convexity"), D))
-    return _rounds(rounds), D, positive_float(gradient_bound, "gradient_bound"), min(alpha, 1e100)
+def _convexity_of_unit_set(set_convexity: float, diameter: float) -> float:
+    return min(float(_product(set_convexity, diameter)), 1e100)
 
 
 #: After so many rounds the distances are bounded all at once.
@@ -678,6 +616,7 @@ def _ceiling(h: float, L: float, slope: float, alpha: float, power: float) -> fl
     return level * (1.0 + 1e-9)
 
 
+@_bound(smoothness=non_negative_float)
 def ospf_regret_bound(
     rounds: npt.ArrayLike,
     *,
@@ -695,28 +634,6 @@ def ospf_regret_bound(
 
         \mathbb E \sum_{t=1}^T f_t(x_t) - f_t(x^*) \le \frac{D_1 \sqrt{k T}}{2 c}
         + \frac{2 c N k^2 A W}{\sqrt{k T}} + \frac{N L D^2}{2} + k W, \qquad N = \lceil T / k \rceil
-
-    Parameters
-    ----------
-    rounds : int or array of int
-        The horizon T, at least 1.
-    scale : float
-        c of the learner, positive.
-    block_size : int
-        k, at least 1.
-    smoothness : float
-        L, at least 0.
-    diameter, l1_diameter : float
-        D and D_1, the set's diameters in the Euclidean and the l1 norm, positive.
-    direction_l1 : float
-        A, at least 0: the largest l1 norm of a gradient.
-    loss_range : float
-        W, at least 0: the largest difference of a gradient's inner products with two points.
-
-    Returns
-    -------
-    float or ndarray of float64
-        The bound, in the unit of the loss; an array of the shape of `rounds` if that is one.
 
     Notes
     -----
@@ -739,13 +656,8 @@ def ospf_regret_bound(
     >>> round(bound, 2)
     360.0
     """
-    T = _rounds(rounds)
-    c, k = positive_float(scale, "scale"), positive_int(block_size, "block_size")
-    L = non_negative_float(smoothness, "smoothness")
-    D = positive_float(diameter, "diameter")
-    D_1 = positive_float(l1_diameter, "l1_diameter")
-    A = non_negative_float(direction_l1, "direction_l1")
-    W = non_negative_float(loss_range, "loss_range")
+    T, c, k, L, D = np.asarray(rounds), scale, block_size, smoothness, diameter
+    D_1, A, W = l1_diameter, direction_l1, loss_range
     blocks, root = np.ceil(T / k), np.sqrt(k * T)
     return _total(
         [0.5, D_1, root], [2.0 * k * k, c, A, W, blocks / root], [0.5, L, D, D, blocks], [k, W],
@@ -902,55 +814,3 @@ def _total(*terms: Sequence[npt.ArrayLike], per: Sequence[float] | None = None) 
             for term, divisor in zip(terms, per or [1.0] * len(terms), strict=True)
         )
     return float(value) if np.ndim(value) == 0 else np.asarray(value)
-
-
-def _rounds(rounds: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return round numbers as float64 (T**2 of a large int64 would overflow)."""
-    given = np.asarray(rounds)
-    if given.dtype.kind not in "iu":
-        raise TypeError(
-            f"rounds must be an integer or an array of integers, but it is {rounds!r}"
-            f" of dtype {given.dtype}"
-        )
-    if given.size and given.min() < 1:
-        raise ValueError(f"rounds must be at least 1, but it holds {given.min()}")
-    return given.astype(np.float64)
-
-
-def _probability(value: float, name: str) -> float:
-    """Return a number strictly between 0 and 1."""
-    number = positive_float(value, name)
-    if number >= 1.0:
-        raise ValueError(
-            f"{name} must be a number between 0 and 1, both excluded, but it is {value}; it is the "
-            "probability with which the bound may fail, for instance 0.05"
-        )
-    return number
-
-
-def _constants(
-    smoothness: float, diameter: float, gradient_noise: float, failure_probability: float
-) -> tuple[float, float, float, float]:
-    """Return L, D, sigma and delta as floats, checked."""
-    return (
-        positive_float(smoothness, "smoothness"),
-        positive_float(diameter, "diameter"),
-        non_negative_float(gradient_noise, "gradient_noise"),
-        _probability(failure_probability, "failure_probability"),
-    )
-
-
-def _non_negative(value: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
-    """Return a number or an array of numbers, finite and at least 0, as float64."""
-    given = np.asarray(value)
-    if given.ndim == 0:
-        return np.asarray(non_negative_float(given.item(), name))
-    if given.dtype.kind not in "iuf":
-        raise TypeError(f"{name} must hold numbers, but its dtype is {given.dtype}")
-    bad = np.argwhere(~(np.isfinite(given) & (given >= 0)))
-    if len(bad):
-        place = tuple(int(i) for i in bad[0])
-        raise ValueError(
-            f"{name} must hold finite numbers >= 0, but {name}{list(place)} is {given[place]}"
-        )
-    return given.astype(np.float64)
