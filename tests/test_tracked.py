@@ -34,9 +34,7 @@ SMALL = {
     "large": work.Shape(20, 30, 4, 5, 2.0),
 }
 #: Attributes of classes that say how much there is to do.
-LESS = {
-    "steps": 4, "learners": 2, "iterations": 4, "rounds": 3, "d": 12, "n": 40,
-}  # fmt: skip
+LESS = {"learners": 2, "iterations": 4, "rounds": 3, "d": 12, "n": 40}
 
 
 def names(own, *prefixes):

@@ -1,37 +1,32 @@
-"""Single kernels, each with its difference from plain NumPy.
+"""Single kernels that more than one learner stands on, each with its difference from plain NumPy.
 
-Rounds in compiled code (`rounds`, `parts`, `sub_batches`) are those of bench_learners.py, `paths`
-is in bench_problems.py.
+The others are timed where a learner calls them, in bench_learners.py and bench_problems.py.
 """
 
 import numpy as np
 
+import fastfw as fw
 from fastfw._codes import codes
-from fastfw._csr import csr_parts
 from fastfw._layout import padded, remainder_of
 from fastfw.kernels import (
-    bounds,
     counter,
-    csr,
     ftpl,
     gradients,
-    history,
     l1,
     meta,
-    models,
     points,
     products,
     sets,
     softmax,
     sparse,
-    whole_batch,
 )
 from fastfw.kernels.rounds import blend  # asv would take a module `rounds` for a number
+from fastfw.sets._compiled import blocks_of, kernel_rows
 
 from . import work
-from .work import reference, reference_network
+from .work import reference
 
-SOFTMAX, NETWORK = None, models.SIGMOID
+SOFTMAX = None
 NO_TAIL = np.empty(0)
 
 
@@ -47,9 +42,9 @@ class Batches:
         self.sizes = work.SHAPES[shape or self.shape]
         self.data = work.data(shape or self.shape, features)
         self.dtype = self.data.dtype.name
-        self.y = self.data.y
-        codes = self.data.codes
-        self.A = self.data.X if codes is None else codes.coded(self.data.dtype)
+        problem = fw.SoftmaxRegression(self.sizes.d, self.sizes.n_classes)
+        given = problem.rows(self.data, self.dtype, coded=True)
+        self.A, self.y = given.X, given.pair  # labels, and weights if there are any
         self.rng = np.random.default_rng(1)
         n, size = len(self.data), self.sizes.batch_size
         order = self.rng.permutation(n)[: n // size * size].reshape(-1, size)
@@ -64,7 +59,7 @@ class Batches:
 
     def gathered(self, rows):
         """Features as NumPy takes them, in float64, and labels."""
-        return np.asarray(self.data.X[rows], np.float64), self.y[rows]
+        return np.asarray(self.data.X[rows], np.float64), self.data.y[rows]
 
     def parameters(self, scale=1.0):
         """Numbers of the shape of the parameters, as kernels take them."""
@@ -123,7 +118,7 @@ class FewNonzeros(Batches):
         sparse.sparse_forward(self.A, self.rows(), self.u, self.places, self.counts, self.Z)
 
     def time_batch_loss(self, dtype):
-        points.batch_loss(self.A, self.y, self.rows(), self.u)
+        points.batch_loss(self.A, self.data.y, self.rows(), self.u)
 
     def track_error(self, dtype):
         self.time_sparse_forward(dtype)
@@ -132,7 +127,7 @@ class FewNonzeros(Batches):
         return max(
             work.difference(self.Z[:, : len(rows)], self.u @ B.T, dtype),
             work.difference(
-                points.batch_loss(self.A, self.y, rows, self.u),
+                points.batch_loss(self.A, self.data.y, rows, self.u),
                 reference.loss(self.u.astype(np.float64), B, y, "sum"),
                 dtype,
             ),
@@ -225,7 +220,9 @@ class Vertices(Batches):
         self.low, self.previous = remainder_of(self.u), np.zeros_like(self.u)
         self.total = np.zeros(self.u.shape)
         self.index, self.value = np.zeros(n_classes, np.intp), np.zeros(n_classes)
-        self.set = work.kernel_rows(n_classes, self.sizes.radius)
+        self.set = kernel_rows(
+            blocks_of(fw.RowL1Ball((n_classes, 1), self.sizes.radius)), n_classes
+        )
         self.found = np.zeros((n_classes, 1), np.intp), np.zeros((n_classes, 1))
         self.every = np.array([n_classes, *range(n_classes)]), np.ones(n_classes, np.bool_)
         work.warm(self, dtype)
@@ -264,233 +261,6 @@ class Vertices(Batches):
         moved[np.arange(len(moved)), self.index] += 0.01 * self.value
         scale, _ = self.step()
         return max(*errors, work.difference(scale * self.u[:, :d], moved, dtype))
-
-
-class Csr(Batches):
-    """Sparse rows: loss and gradient at a dense point, and the oracle over 100,000 features."""
-
-    shape = "wide"
-
-    def setup(self, dtype):
-        self.prepare(f"csr {dtype}")
-        self.A = csr.CSR(*csr_parts(self.data.X))
-        self.x = np.ascontiguousarray(self.parameters()[:, : self.sizes.d].T)
-        self.g = np.zeros_like(self.x)
-        n_classes = self.sizes.n_classes
-        self.index, self.value = np.zeros((n_classes, 1), np.intp), np.zeros((n_classes, 1))
-        self.radii = np.full(n_classes, self.sizes.radius)
-        self.edges = bounds.levels(self.sizes.d)
-        self.tree = np.zeros((self.edges[-1], n_classes), dtype)
-        bounds.forget(self.tree)
-        work.warm(self, dtype)
-
-    def loss_and_gradient(self, rows):
-        return csr.loss_and_gradient(
-            self.A, SOFTMAX, self.y, rows, self.x, NO_TAIL, self.g, NO_TAIL
-        )
-
-    def time_bounds(self, dtype):
-        A, index = self.A, self.index[:, 0]
-        bounds.raise_bounds(A.indices, A.indptr, self.rows(), self.x, self.edges, self.tree)
-        bounds.first_largest(self.x, self.edges, self.tree, index)
-
-    def time_loss_and_gradient(self, dtype):
-        self.loss_and_gradient(self.rows())
-
-    def time_lmo(self, dtype):
-        x = self.x
-        csr.l1_vertex(x, 1.0, 0.0, x, 1.0, x, self.radii, self.index, self.value)
-
-    def track_error(self, dtype):
-        rows = self.rows()
-        x, B = self.x.T.astype(np.float64), self.data.X[rows].astype(np.float64)
-        self.g[:] = 0.0
-        loss = self.loss_and_gradient(rows)
-        wanted = reference.loss_and_gradient(x, B, self.y[rows], "sum")
-        largest = reference.lmo_parts(x, 1.0)[0]
-        self.time_bounds(dtype)
-        by_bounds = work.difference(self.index[:, 0], largest, dtype)
-        self.time_lmo(dtype)
-        return max(
-            by_bounds,
-            work.difference(loss, wanted[0], dtype),
-            work.difference(self.g.T, wanted[1], dtype),
-            work.difference(self.index[:, 0], largest, dtype),
-        )
-
-
-class History(Batches):
-    """What OFW and OAW do with six batches of the past."""
-
-    def setup(self, dtype):
-        self.prepare(dtype)
-        n_classes, d, size = self.sizes.n_classes, self.sizes.d, self.sizes.batch_size
-        self.count = 6 * size
-        self.past = work.row_numbers(np.sort(self.rng.permutation(len(self.data))[: self.count]))
-        self.weights = np.full(self.count, 1.0 / size)
-        self.u = self.parameters(0.1)
-        self.kept = np.zeros((self.count, n_classes), dtype)
-        self.new = np.zeros((size, n_classes), dtype)
-        self.scratch, self.G = np.zeros_like(self.u), np.zeros((n_classes, d))
-        self.tail, self.used = np.empty(0), np.arange(n_classes)
-        self.index = self.rng.integers(d, size=n_classes)
-        self.shift = np.full(n_classes, 0.01)
-        self.vertices = self.rng.integers(-d, d, size=(50, n_classes))
-        self.slopes = np.empty(50)
-        work.warm(self, dtype)
-
-    def add(self, again):
-        """Gradient of the past, from logits that are computed anew or moved."""
-        history.add_gradient(
-            *(self.A, None, self.y, self.past, self.weights, False, self.kept, 0.99, self.index),
-            *(self.shift, again, self.u, 1.0, self.tail, self.scratch, self.G, self.tail),
-            self.used,
-        )
-
-    def time_past_gradient(self, dtype):
-        self.add(False)
-
-    def time_past_gradient_with_forward_product(self, dtype):
-        self.add(True)
-
-    def time_newest_gradient(self, dtype):
-        history.clear(self.G, self.used)
-        history.add_gradient(
-            *(self.A, None, self.y, self.rows(), self.weights, True, self.new, 1.0, self.index),
-            *(self.shift, True, self.u, 1.0, self.tail, self.scratch, self.G, self.tail),
-            self.used,
-        )
-
-    def time_slopes_of_50_vertices(self, dtype):
-        history.slopes(self.G, self.vertices, self.sizes.radius, self.slopes)
-
-    def track_error(self, dtype):
-        x = self.u[:, : self.sizes.d].astype(np.float64)
-        A, y = self.gathered(self.past)
-        self.G[:] = 0.0
-        self.add(True)
-        wanted = self.count / self.sizes.batch_size * reference.gradient(x, A, y)
-        errors = [work.difference(self.G, wanted, dtype)]
-        self.G[:] = 0.0
-        self.add(False)  # as after a step towards the vertex: the newest decision
-        x *= 0.99
-        x[np.arange(len(x)), self.index] += self.shift
-        wanted = self.count / self.sizes.batch_size * reference.gradient(x, A, y)
-        errors.append(work.difference(self.G, wanted, dtype))
-        self.time_slopes_of_50_vertices(dtype)
-        vertices = np.zeros((len(self.slopes), *self.G.shape))
-        for vertex, own in zip(vertices, self.vertices, strict=True):
-            for c, code in enumerate(own):
-                vertex[c, code if code >= 0 else -1 - code] = 1.0 if code >= 0 else -1.0
-        slopes = self.sizes.radius * np.tensordot(vertices, self.G, 2)
-        return max(*errors, work.difference(self.slopes, slopes, dtype))
-
-
-class Network(Batches):
-    """The network with one hidden layer: gradient of a batch, gradient of six of the past."""
-
-    def setup(self, dtype):
-        self.prepare(dtype)
-        d, n_classes, m = self.sizes.d, self.sizes.n_classes, work.HIDDEN
-        self.u = padded(0.1 * self.rng.standard_normal((m, d)), dtype)
-        self.tail = self.rng.standard_normal(m + n_classes * m + n_classes)
-        self.G, self.gradient = np.zeros_like(self.u), np.zeros_like(self.tail)
-        self.past = work.row_numbers(np.sort(np.concatenate(self.batches[:6])))
-        self.weights = np.full(len(self.past), 1.0 / self.sizes.batch_size)
-        self.kept = np.zeros((len(self.past), m), dtype)
-        self.index, self.shift = self.rng.integers(d, size=m), np.full(m, 0.01)
-        self.scratch, self.sums = np.zeros_like(self.u), np.zeros((m, d))
-        self.sums_of_tail, self.used = np.zeros(len(self.tail)), np.arange(m)
-        work.warm(self, dtype)
-
-    def time_loss_and_gradient(self, dtype):
-        gradients.loss_and_gradient(
-            self.A, NETWORK, self.y, self.rows(), self.u, self.tail, self.G, self.gradient
-        )
-
-    def add(self, again):
-        """Gradients of the past, from outputs that are computed anew or moved."""
-        history.add_gradient(
-            *(self.A, NETWORK, self.y, self.past, self.weights, False, self.kept, 0.99),
-            *(self.index, self.shift, again, self.u, 1.0, self.tail, self.scratch, self.sums),
-            *(self.sums_of_tail, self.used),
-        )
-
-    def time_past_gradient(self, dtype):
-        self.add(False)
-
-    def wanted(self, W1, rows):
-        """Sum of gradients by the chain rule."""
-        m, n_classes = work.HIDDEN, self.sizes.n_classes
-        shape = reference_network.Shape(self.sizes.d, m, n_classes)
-        x = np.concatenate([W1.ravel(), self.tail])
-        A, y = self.gathered(rows)
-        return reference_network.loss_and_gradient(x, A, y, "sum", shape=shape)[1]
-
-    def track_error(self, dtype):
-        d = self.sizes.d
-        self.time_loss_and_gradient(dtype)
-        W1 = self.u[:, :d].astype(np.float64)
-        found = np.concatenate([self.G[:, :d].ravel(), self.gradient])
-        errors = [work.difference(found, self.wanted(W1, self.batches[self.turn]), dtype)]
-        self.add(True)
-        self.sums[:], self.sums_of_tail[:] = 0.0, 0.0
-        self.add(False)
-        W1 *= 0.99
-        W1[np.arange(len(W1)), self.index] += self.shift
-        found = self.sizes.batch_size * np.concatenate([self.sums.ravel(), self.sums_of_tail])
-        return max(*errors, work.difference(found, self.wanted(W1, self.past), dtype))
-
-
-class WholeBatch(Batches):
-    """Algorithm 2 with whole batches: pieces of a round of 20 inner steps."""
-
-    steps = 20
-
-    def setup(self, dtype):
-        self.prepare(dtype)
-        n_classes, d, n = self.sizes.n_classes, self.sizes.d, self.sizes.batch_size
-        self.At = np.empty((d, n), dtype)
-        self.time_gather_transposed(dtype)
-        self.labels = np.ascontiguousarray(self.y[self.batches[self.turn]])
-        self.eta = 1.0 / np.arange(2.0, self.steps + 2.0)
-        self.index = self.rng.integers(d, size=(self.steps, n_classes))
-        self.value = np.full((self.steps, n_classes), self.sizes.radius)
-        self.Z = np.zeros((n_classes, n), dtype)
-        self.R = np.zeros((self.steps, n_classes - 1, n), dtype)
-        self.G = np.zeros((self.steps, n_classes - 1, d), dtype)
-        self.S = np.zeros((self.steps, n_classes, d), dtype)
-        work.warm(self, dtype)
-
-    def time_gather_transposed(self, dtype):
-        whole_batch.gather_transposed(self.A, self.rows(), self.At)
-
-    def time_residuals(self, dtype):
-        whole_batch.whole_batch_residuals(
-            *(self.At, self.labels, 1.0, True, self.eta, self.eta, self.index, self.value),
-            *(self.Z, 0, self.R),
-        )
-
-    def time_add_and_answer(self, dtype):
-        whole_batch.add_and_answer(
-            *(self.G, self.S, 0, 10.0, ftpl.UNIFORM, np.uint64(1), 1, self.sizes.radius, True),
-            *(self.index.copy(), self.value.copy()),
-        )
-
-    def track_error(self, dtype):
-        self.time_gather_transposed(dtype)
-        A, _ = self.gathered(self.batches[self.turn])
-        self.labels = y = np.ascontiguousarray(self.y[self.batches[self.turn]])
-        self.Z[:] = 0.0
-        self.time_residuals(dtype)
-        x = np.zeros((self.sizes.n_classes, self.sizes.d))
-        errors = [work.difference(self.At, A.T, dtype)]
-        for k in range(self.steps):
-            wanted = reference.gradient(x, A, y, "sum")[:-1]
-            errors.append(work.difference(self.R[k].astype(np.float64) @ A, wanted, dtype))
-            x *= 1.0 - self.eta[k]
-            x[np.arange(len(x)), self.index[k]] += self.eta[k] * self.value[k]
-        return max(errors)
 
 
 class Leaders:

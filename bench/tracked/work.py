@@ -110,13 +110,6 @@ def sorted_stream(shape, features, rounds, seed=0):
     return fw.IndexedStream(own, rows[-rounds:] if seed else rows[:rounds])
 
 
-def kernel_rows(n, radius):
-    """Rows of l1 balls as kernels take them."""
-    from fastfw.sets._compiled import blocks_of, kernel_rows
-
-    return kernel_rows(blocks_of(fw.RowL1Ball((n, 1), radius)), n)
-
-
 def row_numbers(array):
     """Row numbers as kernels get them, read-only: they are compiled for such arrays."""
     rows = np.ascontiguousarray(array, np.intp)
