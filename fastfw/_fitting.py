@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, freeze
-from fastfw._chunks import Chunks
+from fastfw._chunks import Chunks, is_dask
+from fastfw._csr import is_sparse
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._lazy import LazyEngine
 from fastfw.problems import Classification
@@ -41,8 +42,20 @@ FEW, RADIUS_OF_FEW = 100, 10.0
 FEWEST_ROUNDS = 64
 #: Below so many rows every row is held out once, else a tenth of the rows are.
 FOLDS, SMALL = 3, 2000
+#: Rows of a round unless a number is given, and of a round of many features.
+ROWS, ROWS_OF_MANY = 256, 64
 # Rows whose gradients are added up in the parameters' precision.
 _AT_ONCE = 4096
+
+
+def rows_of_a_round(many: bool) -> int:
+    """Return what ``batch_size="auto"`` is."""
+    return ROWS_OF_MANY if many else ROWS
+
+
+def are_many(X: Any) -> bool:
+    """Whether features are many: sparse ones of many columns, such as words."""
+    return is_sparse(X._meta if is_dask(X) else X) and X.shape[1] > MANY
 
 
 class Sample(NamedTuple):

@@ -7,6 +7,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial, wraps
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
@@ -22,7 +23,16 @@ from fastfw._checks import FloatArray, float_dtype, freeze, refuse_masks
 from fastfw._chunks import is_dask
 from fastfw._csr import csr_features, is_sparse
 from fastfw._estimator import Online, Weights
-from fastfw._fitting import MANY, START, Plan, Sample, choose_radius, fit, look
+from fastfw._fitting import (
+    START,
+    Plan,
+    Sample,
+    are_many,
+    choose_radius,
+    fit,
+    look,
+    rows_of_a_round,
+)
 from fastfw.schedules import power_schedule
 from fastfw.sets import RowKSparsePolytope, RowL1Ball
 from fastfw.streams import Dataset, batches
@@ -35,8 +45,6 @@ DTYPES = [np.float64, np.float32]
 #: The radius of `partial_fit` where none is given; of many features, that for each class, at least
 #: and at most.
 _RADIUS, _RADIUS_OF_CLASS, _LEAST, _MOST = 30.0, 100.0, 1000.0, 3000.0
-#: Rows of a round, likewise.
-_ROWS, _ROWS_OF_MANY = 256, 64
 #: Vertices for many features have an entry of this size, or of less where one is larger.
 _ENTRY = 6.0
 
@@ -79,10 +87,27 @@ def of_chunks(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return of_any
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ProjectionFree(BaseEstimator):  # type: ignore[misc]
     """Base of the estimators: what they predict, and by which loss, is theirs."""
 
-    radius_: float
+    vertex_size: int | str = "auto"
+    batch_size: int | str = "auto"
+    step: float | Callable[[int], float] | None = None
+    momentum: float | Callable[[int], float] | None = None
+    average: bool = True
+    fit_intercept: bool = True
+    intercept_scaling: float = 1.0
+    scaling: str | None = "auto"
+    max_iter: int = 300
+    early_stopping: bool | str = "auto"
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    warm_start: bool = False
+    verbose: int = 0
+    dtype: npt.DTypeLike | None = None
+    random_state: Any = 0
+
     #: Whether there is one row of weights, which users see as a vector.
     _one_row = False
 
@@ -117,12 +142,41 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
 
     # ------------------------------------------------------------------ fitting
 
-    def _fit_and_tell(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None) -> None:
-        """Fit, or change nothing; then warn as from the line that called `fit`."""
+    def fit(self: Self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Fit the model to labels, or to numbers.
+
+        Parameters
+        ----------
+        X : array_like, sparse matrix or Dask array, shape (n, d)
+            Features. A Dask array, dense or of scipy CSR chunks, is gone through chunk by chunk, by
+            the classifier.
+        y : array_like, shape (n,)
+            Labels of any type, of two classes or more; or numbers to predict.
+        sample_weight : array_like, shape (n,), optional
+            Weights, at least 0; see the notes of `ProjectionFreeClassifier`.
+
+        Returns
+        -------
+        ProjectionFreeClassifier or ProjectionFreeRegressor
+            The estimator itself.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter or the data cannot be used; the message names it. The estimator is then
+            as before.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the gap is larger than ``tol`` after ``max_iter`` epochs, or ``radius="auto"`` ended
+            at the smallest or the largest radius that it tries, unless features are many.
+        """
         with self._unless_refused():
             self._fit(X, y, sample_weight)
         for doubt in self._doubts():
-            warnings.warn(doubt, ConvergenceWarning, stacklevel=3)
+            warnings.warn(doubt, ConvergenceWarning, stacklevel=2)
+        return self
 
     def _doubts(self) -> Iterator[str]:
         """Yield what users of a fit should know."""
@@ -187,7 +241,8 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
         if grow is not None:
             grow()
         self._keep(labelled.known)
-        self.radius_, self.radius_path_ = float(radius), tried
+        self.radius_: float = float(radius)
+        self.radius_path_ = tried
         self.gap_, self.n_iter_ = found.gap, found.epochs
         self.vertex_size_ = getattr(trained.set, "k", 1)
         if plan.held:
@@ -407,16 +462,6 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
 def _radius(n_rows: int, many: bool) -> float:
     """Return the radius of `partial_fit` where none is given."""
     return min(max(_LEAST, _RADIUS_OF_CLASS * n_rows), _MOST) if many else _RADIUS
-
-
-def rows_of_a_round(many: bool) -> int:
-    """Return what ``batch_size="auto"`` is."""
-    return _ROWS_OF_MANY if many else _ROWS
-
-
-def are_many(X: Any) -> bool:
-    """Whether features are many: sparse ones of many columns, such as words."""
-    return is_sparse(X._meta if is_dask(X) else X) and X.shape[1] > MANY
 
 
 def _resolved(plan: Plan, many: bool, early_stopping: Any) -> Plan:

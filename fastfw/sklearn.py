@@ -5,7 +5,8 @@ Needs scikit-learn: ``pip install "fastfw[sklearn]"``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,7 @@ __all__ = [
 _SMALL = 1 << 24
 
 
+@dataclass(eq=False, repr=False)
 class ProjectionFreeClassifier(ClassifierMixin, ProjectionFree):  # type: ignore[misc]
     r"""Multinomial logistic regression with a bound on every class's l1 norm.
 
@@ -184,90 +186,16 @@ class ProjectionFreeClassifier(ClassifierMixin, ProjectionFree):  # type: ignore
     True
     """
 
+    method: str = "orgfw"
+    radius: float | str = "auto"
+    _: KW_ONLY
+    tol: float = 0.05
+    n_jobs: int | None = None
+    class_weight: Mapping[Any, float] | str | None = None
+
     _unit = " nats"
 
-    def __init__(
-        self,
-        method: str = "orgfw",
-        radius: float | str = "auto",
-        *,
-        vertex_size: int | str = "auto",
-        batch_size: int | str = "auto",
-        step: float | Callable[[int], float] | None = None,
-        momentum: float | Callable[[int], float] | None = None,
-        average: bool = True,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        scaling: str | None = "auto",
-        max_iter: int = 300,
-        tol: float = 0.05,
-        early_stopping: bool | str = "auto",
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        warm_start: bool = False,
-        verbose: int = 0,
-        n_jobs: int | None = None,
-        class_weight: Mapping[Any, float] | str | None = None,
-        dtype: npt.DTypeLike | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.method = method
-        self.radius = radius
-        self.vertex_size = vertex_size
-        self.batch_size = batch_size
-        self.step = step
-        self.momentum = momentum
-        self.average = average
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.scaling = scaling
-        self.max_iter = max_iter
-        self.tol = tol
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.class_weight = class_weight
-        self.dtype = dtype
-        self.random_state = random_state
-
     # ------------------------------------------------------------------ fitting
-
-    def fit(
-        self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None
-    ) -> ProjectionFreeClassifier:
-        """Fit the model to labelled data.
-
-        Parameters
-        ----------
-        X : array_like, sparse matrix or Dask array, shape (n, d)
-            Features. A Dask array, dense or of scipy CSR chunks, is gone through chunk by chunk.
-        y : array_like, shape (n,)
-            Labels of any type, of two classes or more.
-        sample_weight : array_like, shape (n,), optional
-            Weights, at least 0; see the class's notes.
-
-        Returns
-        -------
-        ProjectionFreeClassifier
-            The estimator itself.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter or the data cannot be used; the message names it. The estimator is then
-            as before.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If the gap is larger than ``tol`` after ``max_iter`` epochs, or ``radius="auto"`` ended
-            at the smallest or the largest radius that it tries, unless features are many.
-        """
-        self._fit_and_tell(X, y, sample_weight)
-        return self
 
     def partial_fit(
         self,
@@ -455,6 +383,7 @@ class ProjectionFreeClassifier(ClassifierMixin, ProjectionFree):  # type: ignore
         return twin
 
 
+@dataclass(eq=False, repr=False)
 class ProjectionFreeRegressor(RegressorMixin, ProjectionFree):  # type: ignore[misc]
     r"""Linear regression with a bound on the l1 norm of the weights.
 
@@ -522,89 +451,15 @@ class ProjectionFreeRegressor(RegressorMixin, ProjectionFree):  # type: ignore[m
     True
     """
 
+    loss: str = "squared_error"
+    radius: float | str = "auto"
+    _: KW_ONLY
+    epsilon: float = 1.35
+    quantile: float = 0.5
+    method: str = "orgfw"
+    tol: float = 0.005
+
     _one_row = True
-
-    def __init__(
-        self,
-        loss: str = "squared_error",
-        radius: float | str = "auto",
-        *,
-        epsilon: float = 1.35,
-        quantile: float = 0.5,
-        method: str = "orgfw",
-        vertex_size: int | str = "auto",
-        batch_size: int | str = "auto",
-        step: float | Callable[[int], float] | None = None,
-        momentum: float | Callable[[int], float] | None = None,
-        average: bool = True,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        scaling: str | None = "auto",
-        max_iter: int = 300,
-        tol: float = 0.005,
-        early_stopping: bool | str = "auto",
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        warm_start: bool = False,
-        verbose: int = 0,
-        dtype: npt.DTypeLike | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.loss = loss
-        self.radius = radius
-        self.epsilon = epsilon
-        self.quantile = quantile
-        self.method = method
-        self.vertex_size = vertex_size
-        self.batch_size = batch_size
-        self.step = step
-        self.momentum = momentum
-        self.average = average
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.scaling = scaling
-        self.max_iter = max_iter
-        self.tol = tol
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.dtype = dtype
-        self.random_state = random_state
-
-    def fit(
-        self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None
-    ) -> ProjectionFreeRegressor:
-        """Fit the model to numbers.
-
-        Parameters
-        ----------
-        X : array_like or sparse matrix, shape (n, d)
-            Features.
-        y : array_like, shape (n,)
-            What to predict.
-        sample_weight : array_like, shape (n,), optional
-            Weights, at least 0; as for `ProjectionFreeClassifier`.
-
-        Returns
-        -------
-        ProjectionFreeRegressor
-            The estimator itself.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter or the data cannot be used; the message names it. The estimator is then
-            as before.
-
-        Warns
-        -----
-        ConvergenceWarning
-            As `ProjectionFreeClassifier.fit`.
-        """
-        self._fit_and_tell(X, y, sample_weight)
-        return self
 
     def partial_fit(
         self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None

@@ -855,7 +855,7 @@ def test_vertex_size(k, kind, iris):
 
 def test_many_features_have_rules_of_their_own(monkeypatch, short_epochs):
     """One unit, vertices of several entries, larger radii, smaller batches, an early end."""
-    monkeypatch.setattr("fastfw._projection_free.MANY", 50)
+    monkeypatch.setattr("fastfw._fitting.MANY", 50)
     monkeypatch.setattr(_fitting, "RADII_OF_MANY", (12.0, 24.0))
     rng = np.random.default_rng(0)
     n = sized(400, 160)
