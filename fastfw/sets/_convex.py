@@ -117,7 +117,24 @@ class ConvexSet(ABC):
 
     @abstractmethod
     def lmo(self, direction: npt.ArrayLike) -> Vertex:
-        """Linear minimisation oracle: a vertex v that minimises ⟨direction, v⟩."""
+        """Linear minimisation oracle: a vertex v that minimises ⟨direction, v⟩.
+
+        Parameters
+        ----------
+        direction : array_like, shape of the set
+            Any finite direction; not changed.
+
+        Returns
+        -------
+        Vertex
+            Structured; ``np.asarray`` makes it dense. float32 where the direction is, else float64.
+            The same for equal directions.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the direction is not finite real numbers of the set's shape.
+        """
 
     def contains(self, x: npt.ArrayLike, tol: float | None = None) -> bool:
         """Tell whether x lies in the set, up to a tolerance relative to the set's size.
@@ -190,7 +207,7 @@ class ConvexSet(ABC):
         self._require(real)
         return real
 
-    def _asked(self, x: npt.ArrayLike, name: str) -> FloatArray:
+    def _given(self, x: npt.ArrayLike, name: str) -> FloatArray:
         """Return a given point if its dtype can hold the answer, too."""
         point = self._point(x, name)
         if point.itemsize < 8:
@@ -199,7 +216,7 @@ class ConvexSet(ABC):
 
     def _direction(self, direction: npt.ArrayLike) -> FloatArray:
         """Return a direction checked: of the set's shape and finite."""
-        g = self._asked(direction, "direction")
+        g = self._given(direction, "direction")
         if not np.isfinite(g).all():
             raise self._not_finite(g)
         return g
@@ -215,7 +232,7 @@ class ConvexSet(ABC):
 
     def _projectable(self, x: npt.ArrayLike) -> FloatArray:
         """Return a point to be projected, checked: of the set's shape and finite."""
-        point = self._asked(x, "x")
+        point = self._given(x, "x")
         if not np.isfinite(point).all():
             at, bad = _first_bad(point)
             raise ValueError(f"x[{at}] is {bad}; only finite points have a projection")
@@ -232,6 +249,22 @@ class ConvexSet(ABC):
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, *self._parameters().items()))
+
+
+class RadiusSet(ConvexSet):
+    """A set that a radius scales."""
+
+    _radius: float
+
+    @property
+    def radius(self) -> float:
+        """Size of the set, r."""
+        return self._radius
+
+    @property
+    def diameter(self) -> float:
+        """Largest Euclidean distance of two points, 2 r."""
+        return 2.0 * self._radius
 
 
 def normalise(x: FloatArray) -> tuple[npt.NDArray[np.float64], float]:

@@ -10,29 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, as_array
-from fastfw.sets._convex import ConvexSet, norm, normalise, radius_of, shape_of
+from fastfw.sets._convex import RadiusSet, norm, normalise, radius_of, shape_of
 from fastfw.sets._projections import project_simplex
 from fastfw.sets._vertex import DenseVertex, EntriesVertex, Vertex
 
 __all__ = ["GroupL1Ball", "GroupVertex", "L2Ball", "LInfBall", "SignVertex"]
 
 
-class _Ball(ConvexSet):
+class _Ball(RadiusSet):
     """A norm's ball around zero, for points of any shape."""
 
     def __init__(self, shape: int | Sequence[int], radius: float) -> None:
         self._shape = shape_of(shape)
         self._radius = radius_of(radius)
-
-    @property
-    def radius(self) -> float:
-        """Bound on the norm, r."""
-        return self._radius
-
-    @property
-    def diameter(self) -> float:
-        """Largest Euclidean distance of two points, 2 r."""
-        return 2.0 * self._radius
 
     def _parameters(self) -> dict[str, Any]:
         return {"shape": self._shape, "radius": self._radius}
@@ -116,7 +106,7 @@ class LInfBall(_Ball):
         return rng.uniform(-self._radius, self._radius, self._shape)
 
     def lmo(self, direction: npt.ArrayLike) -> SignVertex:
-        """Linear minimisation oracle: -r sign(g) everywhere; sign(0) counts as +1. O(n)."""
+        """-r sign(g) everywhere, where sign(0) is +1; see `ConvexSet.lmo`. O(n)."""
         g = self._direction(direction)
         return SignVertex(np.where(g >= 0.0, np.int8(-1), np.int8(1)), self._radius, g.dtype)
 
@@ -125,7 +115,6 @@ class LInfBall(_Ball):
         return np.clip(self._projectable(x), -self._radius, self._radius)
 
     def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
-        """Tell whether every entry is at most r (1 + tol) in magnitude."""
         return bool(np.abs(point).max() <= self._radius * (1.0 + tol))
 
     def decode(self, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> SignVertex:
@@ -171,13 +160,7 @@ class L2Ball(_Ball):
         return x * (0.5 * self._radius / float(np.linalg.norm(x)))
 
     def lmo(self, direction: npt.ArrayLike) -> DenseVertex:
-        """Linear minimisation oracle: -r g / ‖g‖; for zero, -r in the first entry. O(n).
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the direction is not finite numbers of the set's shape.
-        """
+        """-r g / ‖g‖; for zero, -r in the first entry; see `ConvexSet.lmo`. O(n)."""
         g = self._direction(direction)
         return DenseVertex(_opposite(g, self._radius).astype(g.dtype))
 
@@ -190,7 +173,6 @@ class L2Ball(_Ball):
         return (-_opposite(point, self._radius)).astype(point.dtype)
 
     def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
-        """Tell whether the norm is at most r (1 + tol)."""
         return norm(point) <= self._radius * (1.0 + tol)
 
 
@@ -231,7 +213,7 @@ class GroupVertex(EntriesVertex):
         return padded
 
 
-class GroupL1Ball(ConvexSet):
+class GroupL1Ball(RadiusSet):
     r"""Points whose groups of entries have Euclidean norms that sum to at most r.
 
     .. math:: \{x : \sum_G \|x_G\|_2 \le r\}
@@ -283,11 +265,6 @@ class GroupL1Ball(ConvexSet):
         self._first = np.searchsorted(self._number[self._order], np.arange(self._n_groups + 1))
 
     @property
-    def radius(self) -> float:
-        """Bound on the sum of the groups' norms, r."""
-        return self._radius
-
-    @property
     def n_groups(self) -> int:
         """Number of groups."""
         return self._n_groups
@@ -297,34 +274,10 @@ class GroupL1Ball(ConvexSet):
         """Number of the group of every entry, in the points' shape; groups in the names' order."""
         return self._number.reshape(self._shape)
 
-    @property
-    def diameter(self) -> float:
-        """Largest Euclidean distance of two points, 2 r."""
-        return 2.0 * self._radius
-
     def lmo(self, direction: npt.ArrayLike) -> GroupVertex:
-        """Linear minimisation oracle: -r g_G / ‖g_G‖ on the group G of largest norm.
+        """-r g_G / ‖g_G‖ on the group G of largest norm, see `ConvexSet.lmo`. O(n) time.
 
         The first of several; for zero, -r in the first entry of the first group.
-
-        Parameters
-        ----------
-        direction : array_like, shape of the set
-            Any finite direction; float32 stays float32.
-
-        Returns
-        -------
-        GroupVertex
-            The group's places and values.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If it is not such an array.
-
-        Notes
-        -----
-        O(n) time.
         """
         g = self._direction(direction)
         group = int(np.argmax(self._norms(g)[0]))
@@ -346,7 +299,6 @@ class GroupL1Ball(ConvexSet):
         return np.asarray(point * factors[self._number].reshape(self._shape), point.dtype)
 
     def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
-        """Tell whether the groups' norms sum to at most r (1 + tol)."""
         norms, unit = self._norms(point)
         return bool(norms.sum() <= self._radius * (1.0 + tol) / unit)
 

@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, positive_int
 from fastfw.sets._convex import ConvexSet, normalise
-from fastfw.sets._vertex import Vertex
+from fastfw.sets.rows import RowVertex
 
 __all__ = ["BirkhoffPolytope", "PermutationVertex"]
 
 
-class PermutationVertex(Vertex):
+class PermutationVertex(RowVertex):
     """A vertex of `BirkhoffPolytope`: a permutation matrix.
 
     Attributes
@@ -24,31 +24,16 @@ class PermutationVertex(Vertex):
         Column of the one in each row.
     """
 
-    __slots__ = ("columns",)
+    __slots__ = ()
 
     def __init__(self, columns: IndexArray, dtype: npt.DTypeLike = np.float64) -> None:
-        super().__init__((columns.size, columns.size), dtype)
-        self.columns = columns
+        n = columns.size
+        super().__init__(columns, np.ones(n, dtype), (n, n))
 
     @property
-    def code(self) -> IndexArray:
-        """The columns."""
-        return self.columns
-
-    def toarray(self) -> FloatArray:
-        """Return the vertex as a new dense array of shape (n, n)."""
-        dense = np.zeros(self.shape, self.dtype)
-        dense[np.arange(self.columns.size), self.columns] = 1.0
-        return dense
-
-    def dot(self, direction: npt.ArrayLike) -> float:
-        """Return ⟨direction, v⟩, summed in float64. O(n)."""
-        picked = np.asarray(direction)[np.arange(self.columns.size), self.columns]
-        return float(picked.sum(dtype=np.float64))
-
-    def add_to(self, x: FloatArray, scale: float) -> None:
-        """Add scale times the vertex to `x`, in place. O(n)."""
-        x[np.arange(self.columns.size), self.columns] += x.dtype.type(scale)
+    def columns(self) -> IndexArray:
+        """Column of the one in each row."""
+        return self.indices
 
     def __repr__(self) -> str:
         return f"PermutationVertex(columns={self.columns})"
@@ -92,29 +77,12 @@ class BirkhoffPolytope(ConvexSet):
         return np.full(self._shape, 1.0 / self._shape[0], self._dtype(dtype))
 
     def lmo(self, direction: npt.ArrayLike) -> PermutationVertex:
-        """Linear minimisation oracle: a permutation of least cost.
+        """Return a permutation of least cost, see `ConvexSet.lmo`. O(n³) time at worst.
 
-        Parameters
-        ----------
-        direction : array_like, shape (n, n)
-            Any finite costs; float32 stays float32. Of several best permutations it is the one that
-            scipy's ``linear_sum_assignment`` finds first: rows enter in order, each along
-            the cheapest way to a free column; nothing is drawn. Equal costs give the same
-            permutation every time (with the same scipy); costs that are all equal, the identity.
-
-        Returns
-        -------
-        PermutationVertex
-            Column of the one in each row.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If it is not such an array.
-
-        Notes
-        -----
-        O(n³) time at worst.
+        Of several best permutations it is the one that scipy's ``linear_sum_assignment`` finds
+        first: rows enter in order, each along the cheapest way to a free column; nothing is drawn.
+        Equal costs give the same permutation every time (with the same scipy); costs that are all
+        equal, the identity.
         """
         from scipy.optimize import linear_sum_assignment
 
@@ -123,7 +91,6 @@ class BirkhoffPolytope(ConvexSet):
         return PermutationVertex(columns.astype(np.intp), g.dtype)
 
     def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
-        """Tell whether entries are at least -tol, and rows and columns sum to 1 ± tol."""
         sums = np.concatenate([point.sum(axis=0), point.sum(axis=1)])
         return bool(point.min() >= -tol and np.abs(sums - 1.0).max() <= tol)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -160,27 +161,10 @@ class FlowPolytope(ConvexSet):
         return flow.astype(self._dtype(dtype))
 
     def lmo(self, direction: npt.ArrayLike) -> PathVertex:
-        """Linear minimisation oracle: the path of least total cost, for costs of any sign.
+        """Return the path of least total cost, for costs of any sign; see `ConvexSet.lmo`.
 
-        Parameters
-        ----------
-        direction : array_like, shape (E,)
-            Any finite costs of the edges; float32 stays float32. Where several edges out of a node
-            begin a best path to the sink, the first is taken.
-
-        Returns
-        -------
-        PathVertex
-            The path's edges.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If it is not such an array.
-
-        Notes
-        -----
-        O(E) time, edges in topological order.
+        Where several edges out of a node begin a best path to the sink, the first is taken. O(E)
+        time, edges in topological order.
         """
         g = self._direction(direction)
         return self._vertex(self._shortest(normalise(g)[0]), g.dtype)
@@ -190,7 +174,6 @@ class FlowPolytope(ConvexSet):
         return [self._source, *(self._edges[e][1] for e in vertex.indices)]
 
     def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
-        """Tell whether edges carry at least -tol and nodes pass on what they receive, ± tol."""
         n = len(self._nodes)
         excess = np.bincount(self._tail, point, n) - np.bincount(self._head, point, n)
         excess[self._ends[0]] -= 1.0
@@ -216,29 +199,20 @@ class FlowPolytope(ConvexSet):
 
     def _topological(self) -> IndexArray:
         """Position of every node in an order in which edges lead forward."""
-        n = len(self._nodes)
-        waiting = np.bincount(self._head, minlength=n)
-        out: list[list[int]] = [[] for _ in range(n)]
+        sorter = TopologicalSorter[int]()
         for tail, head in zip(self._tail.tolist(), self._head.tolist(), strict=True):
-            out[tail].append(head)
-        ready = [u for u in range(n) if waiting[u] == 0]
-        for u in ready:
-            for w in out[u]:
-                waiting[w] -= 1
-                if waiting[w] == 0:
-                    ready.append(w)
-        if len(ready) < n:
-            left = {*range(n)} - {*ready}
-            loop = next(
-                pair for pair, a, b in zip(self._edges, self._tail, self._head, strict=True)
-                if {int(a), int(b)} <= left
-            )  # fmt: skip
+            sorter.add(head, tail)
+        try:
+            order = [*sorter.static_order()]
+        except CycleError as error:
+            cycle = {self._nodes[i] for i in error.args[1]}
+            loop = next(pair for pair in self._edges if cycle.issuperset(pair))
             raise ValueError(
                 f"edges must not form a cycle, but edge {loop[0]!r} -> {loop[1]!r} lies on one or "
                 "between two; leave an edge out, or copy the nodes for each step in time"
-            )
-        position = np.empty(n, np.intp)
-        position[ready] = np.arange(n)
+            ) from None
+        position = np.empty(len(order), np.intp)
+        position[order] = np.arange(len(order))
         return position
 
     def _reached(self, tail: IndexArray, head: IndexArray, first: int) -> npt.NDArray[np.bool_]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, positive_int
-from fastfw.sets._convex import ConvexSet, pair_of, radius_of, shape_of
+from fastfw.sets._convex import RadiusSet, pair_of, radius_of, shape_of
 from fastfw.sets._vertex import EntriesVertex
 
 __all__ = ["KSparsePolytope", "KSparseVertex", "RowKSparsePolytope"]
@@ -35,11 +35,10 @@ class KSparseVertex(EntriesVertex):
         return np.where(self.values > 0.0, self.indices, ~self.indices)
 
 
-class _KSparse(ConvexSet):
+class _KSparse(RadiusSet):
     """What both polytopes share: points as rows of n entries, each row in one polytope."""
 
     _k: int
-    _radius: float
 
     @property
     def k(self) -> int:
@@ -56,29 +55,10 @@ class _KSparse(ConvexSet):
         return x.reshape(1, -1)
 
     def lmo(self, direction: npt.ArrayLike) -> KSparseVertex:
-        """Linear minimisation oracle: -r sign(g) at the k entries of largest magnitude (of a row).
+        """-r sign(g) at the k entries of largest magnitude (of a row), see `ConvexSet.lmo`.
 
         Of equal magnitudes the first are taken; sign(0) counts as +1. r is the magnitude of a
-        vertex' entries.
-
-        Parameters
-        ----------
-        direction : array_like, shape of the set
-            Any finite direction; float32 stays float32.
-
-        Returns
-        -------
-        KSparseVertex
-            The places and values.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If it is not such an array.
-
-        Notes
-        -----
-        O(n + k log k) time for n entries.
+        vertex' entries. O(n + k log k) time for n entries.
         """
         g = self._direction(direction)
         rows = self._rows(g)
@@ -89,29 +69,12 @@ class _KSparse(ConvexSet):
         return KSparseVertex(places, values, self._shape, g.dtype)
 
     def project(self, x: npt.ArrayLike) -> FloatArray:
-        """Return the nearest point of the set: magnitudes lowered by one threshold, then clipped.
+        """Return the nearest point of the set, a new array: magnitudes lowered, then clipped.
 
-        The threshold theta >= 0 (of a row) is the least with
-        ``sum_j min(max(|x_j| - theta, 0), r) <= k r``.
-
-        Parameters
-        ----------
-        x : array_like, shape of the set
-            Finite numbers; not changed.
-
-        Returns
-        -------
-        ndarray
-            A new array.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If it is not such an array.
-
-        Notes
-        -----
-        O(n log n) time: the sum is linear between the 2 n numbers ``|x_j|`` and ``|x_j| - r``.
+        The threshold theta >= 0 (of a row) that lowers them is the least with
+        ``sum_j min(max(|x_j| - theta, 0), r) <= k r``. O(n log n) time: the sum is linear between
+        the 2 n numbers ``|x_j|`` and ``|x_j| - r``. Raises TypeError or ValueError if `x` is not
+        finite real numbers of the set's shape.
         """
         point = self._projectable(x)
         magnitudes = np.abs(self._rows(point)).astype(np.float64)
@@ -120,7 +83,6 @@ class _KSparse(ConvexSet):
         return projected.astype(point.dtype)
 
     def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
-        """Tell whether entries are at most r (1 + tol) and their sum at most k r (1 + tol)."""
         a, r = np.abs(self._rows(point)), self._entry * (1.0 + tol)
         return bool(a.max() <= r and a.sum(axis=1).max() <= self._k * r)
 
@@ -170,11 +132,6 @@ class KSparsePolytope(_KSparse):
         self._radius = radius_of(radius)
 
     @property
-    def radius(self) -> float:
-        """Magnitude of a vertex' entries, r."""
-        return self._radius
-
-    @property
     def diameter(self) -> float:
         """Largest Euclidean distance of two points, 2 r √k."""
         return 2.0 * self._radius * math.sqrt(self._k)
@@ -219,11 +176,6 @@ class RowKSparsePolytope(_KSparse):
         self._shape = pair_of(shape, "(n_classes, n_features)")
         self._k = _entries(k, self._shape[1], "columns")
         self._radius = radius_of(radius)
-
-    @property
-    def radius(self) -> float:
-        """Bound on the l1 norm of every row, r."""
-        return self._radius
 
     @property
     def diameter(self) -> float:

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, positive_int
-from fastfw.sets._convex import ConvexSet
 from fastfw.sets._vertex import Vertex
-from fastfw.sets.rows import RowL1Ball
+from fastfw.sets.rows import L1Rows
 
 __all__ = ["L1Ball", "L1Vertex"]
 
@@ -25,8 +24,6 @@ class L1Vertex(Vertex):
         Where it is.
     value : float
         The entry: plus or minus the radius.
-    shape : tuple of int
-        (n,).
     """
 
     __slots__ = ("index", "value")
@@ -61,7 +58,7 @@ class L1Vertex(Vertex):
         return f"L1Vertex(index={self.index}, value={self.value}, shape={self.shape})"
 
 
-class L1Ball(ConvexSet):
+class L1Ball(L1Rows):
     r"""Vectors of l1 norm at most r.
 
     .. math:: \{x \in R^n : \sum_j |x_j| \le r\}
@@ -97,84 +94,21 @@ class L1Ball(ConvexSet):
     def __init__(
         self, size: int, radius: float, ties: str = "first", seed: int | Sequence[int] = 0
     ) -> None:
-        self._shape = (positive_int(size, "size"),)
-        self._rows = RowL1Ball((1, self._shape[0]), radius, ties, seed)
-
-    @property
-    def radius(self) -> float:
-        """Bound on the l1 norm, r."""
-        return self._rows.radius
-
-    @property
-    def ties(self) -> str:
-        """Which of several largest entries the oracle takes, "first" or "random"."""
-        return self._rows.ties
-
-    @property
-    def seed(self) -> int | tuple[int, ...]:
-        """Seed of random ties."""
-        return self._rows.seed
-
-    @property
-    def tie_key(self) -> np.uint64:
-        """Key of the random ties, as kernels take it."""
-        return self._rows.tie_key
-
-    @property
-    def diameter(self) -> float:
-        """Largest Euclidean distance of two points, 2 r."""
-        return self._rows.diameter
-
-    def random_point(self, rng: np.random.Generator) -> FloatArray:
-        """Return a random point inside: a Gaussian direction with l1 norm r/2."""
-        point: FloatArray = self._rows.random_point(rng)[0]
-        return point
+        super().__init__((positive_int(size, "size"),), radius, ties, seed)
 
     def lmo(self, direction: npt.ArrayLike) -> L1Vertex:
-        """Linear minimisation oracle: a vertex v that minimises ⟨direction, v⟩.
+        """-r sign(g) at the g of largest magnitude, see `ConvexSet.lmo`.
 
-        The entry -r sign(g) at the g of largest magnitude, the first or a random one of several;
-        sign(0) counts as +1.
-
-        Parameters
-        ----------
-        direction : array_like, shape (n,)
-            Any finite direction; float32 stays float32.
-
-        Returns
-        -------
-        L1Vertex
-            Sparse; ``np.asarray`` makes it dense.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the direction is not finite real numbers of the set's shape.
-
-        Notes
-        -----
-        O(n) time, O(1) memory.
+        The first or a random one of several; sign(0) counts as +1. O(n) time, O(1) memory.
         """
-        g = self._direction(direction)
-        vertex = self._rows.lmo(g[np.newaxis])
-        return L1Vertex(int(vertex.indices[0]), float(vertex.values[0]), self.shape, vertex.dtype)
-
-    def project(self, x: npt.ArrayLike) -> FloatArray:
-        """Return the nearest point of the set, a new array; see `RowL1Ball.project`."""
-        point = self._projectable(x)
-        projected: FloatArray = self._rows.project(point[np.newaxis])[0]
-        return projected
-
-    def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
-        """Tell whether the l1 norm is at most r (1 + tol)."""
-        return self._rows._contains(point[np.newaxis], tol)
+        index, value = self._vertex(direction)
+        return L1Vertex(int(index[0]), float(value[0]), self._shape, value.dtype)
 
     def decode(self, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> L1Vertex:
         """Return the vertex of a code."""
-        j = int(code[0])
-        value = self.radius if j >= 0 else -self.radius
-        return L1Vertex(j if j >= 0 else ~j, value, self.shape, dtype)
+        indices, values = self._decoded(code)
+        return L1Vertex(int(indices[0]), float(values[0]), self._shape, dtype)
 
     def _parameters(self) -> dict[str, Any]:
-        ties = {} if self.ties == "first" else {"ties": self.ties, "seed": self.seed}
-        return {"size": self.shape[0], "radius": self.radius, **ties}
+        given = super()._parameters()
+        return {"size": given.pop("shape")[0], **given}

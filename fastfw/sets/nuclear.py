@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, check_seed, describe
-from fastfw.sets._convex import ConvexSet, normalise, pair_of, radius_of
+from fastfw.sets._convex import RadiusSet, normalise, pair_of, radius_of
 from fastfw.sets._projections import project_simplex
 from fastfw.sets._vertex import Vertex
 
@@ -77,7 +77,7 @@ class RankOneVertex(Vertex):
         return f"<RankOneVertex: shape {self.shape}, radius {self.radius}>"
 
 
-class NuclearNormBall(ConvexSet):
+class NuclearNormBall(RadiusSet):
     r"""Matrices whose singular values sum to at most r: the convex stand-in for low rank.
 
     .. math:: \{X \in R^{m \times n} : \sum_i \sigma_i(X) \le r\}
@@ -130,19 +130,9 @@ class NuclearNormBall(ConvexSet):
         return min(self._shape) > _DENSE
 
     @property
-    def radius(self) -> float:
-        """Bound on the sum of the singular values, r."""
-        return self._radius
-
-    @property
     def seed(self) -> int | tuple[int, ...]:
         """Seed of the vector that the iterative decomposition begins with."""
         return self._seed
-
-    @property
-    def diameter(self) -> float:
-        """Largest Euclidean distance of two points, 2 r."""
-        return 2.0 * self._radius
 
     def random_point(self, rng: np.random.Generator) -> FloatArray:
         """Return a random point inside: a Gaussian matrix with nuclear norm r/2."""
@@ -151,35 +141,21 @@ class NuclearNormBall(ConvexSet):
         return x * (0.5 * self._radius / norm)
 
     def lmo(self, direction: npt.ArrayLike, start: RankOneVertex | None = None) -> RankOneVertex:
-        """Linear minimisation oracle: -r u vᵀ for the leading singular vectors u, v.
+        """-r u vᵀ for the leading singular vectors u, v; for zero, -r in the first entry.
 
-        For zero, -r in the first entry.
+        O(m n) time per product with a vector, 20 products and more. Where m or n is 64 at most,
+        a dense decomposition is made, in O(m n min(m, n)).
 
         Parameters
         ----------
         direction : array_like, shape (m, n)
-            Any finite direction; float32 stays float32.
+            See `ConvexSet.lmo`.
         start : RankOneVertex, optional
             A warm start: a vertex found for a direction like this one. Without it the decomposition
             begins with a vector drawn from the seed, so that the vertex is a function of the
             direction alone. A hundredth of that vector is in a warm start too, so that whatever the
             start, ⟨direction, v⟩ is the least over the set to a relative 1e-12. `ORGFW`, `OSFW`,
             `OFW`, `OAW` and `RegularizedOFW` give the vertex of the round before, and save it.
-
-        Returns
-        -------
-        RankOneVertex
-            Of unit vectors.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the direction is not finite numbers of the set's shape.
-
-        Notes
-        -----
-        O(m n) time per product with a vector, 20 products and more. Where m or n is 64 at most,
-        a dense decomposition is made, in O(m n min(m, n)).
         """
         g = self._direction(direction)
         begin: Any = start
@@ -230,7 +206,6 @@ class NuclearNormBall(ConvexSet):
         return np.asarray((u * project_simplex(s, radius)) @ vt * unit, point.dtype)
 
     def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
-        """Tell whether the singular values sum to at most r (1 + tol)."""
         small, unit = normalise(point)
         norm = float(np.linalg.svd(small, compute_uv=False).sum())
         return norm <= self._radius * (1.0 + tol) / unit

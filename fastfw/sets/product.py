@@ -157,11 +157,15 @@ class ProductSet(ConvexSet):
     @property
     def diameter(self) -> float:
         """Largest Euclidean distance of two points: the root of the sum of the blocks' squares."""
-        each = []
+        return math.hypot(*self._each(lambda name, own: diameter_of(own)))
+
+    def _each(self, f: Callable[[str, Any], Any]) -> list[Any]:
+        """Return what f makes of every block's name and set; errors say of which."""
+        found = []
         for name, own in self._sets.items():
             with _named(name):
-                each.append(diameter_of(own))
-        return math.hypot(*each)
+                found.append(f(name, own))
+        return found
 
     def blocks(self, x: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
         """Return the blocks of a point by name: views of `x` in the blocks' shapes.
@@ -201,49 +205,30 @@ class ProductSet(ConvexSet):
     def start(self, dtype: npt.DTypeLike = np.float64) -> FloatArray:
         """Return the point where learners start: the blocks' own, a vertex where one has none."""
         real = self._dtype(dtype)
-        parts = []
-        for name, own in self._sets.items():
-            with _named(name):
-                parts.append(start_of(own).astype(real, copy=False).ravel())
-        return np.concatenate(parts)
+        return self._joined(lambda name, own: start_of(own).astype(real, copy=False))
+
+    def _joined(self, f: Callable[[str, Any], Any]) -> npt.NDArray[Any]:
+        """Return the point whose blocks f makes of their names and sets."""
+        return np.concatenate([part.ravel() for part in self._each(f)])
 
     def random_point(self, rng: np.random.Generator) -> FloatArray:
         """Return a random point inside: the blocks' own, or means of their random vertices."""
-        parts = []
-        for name, own in self._sets.items():
-            with _named(name):
-                parts.append(point_inside(own, rng).ravel())
-        return np.concatenate(parts)
+        return self._joined(lambda name, own: point_inside(own, rng))
 
     def lmo(self, direction: npt.ArrayLike, start: ProductVertex | None = None) -> ProductVertex:
-        """Linear minimisation oracle: each block's own.
+        """Return each block's own vertex, see `ConvexSet.lmo`.
 
-        Parameters
-        ----------
-        direction : array_like, shape (n,)
-            Any finite direction; float32 stays float32.
-        start : ProductVertex, optional
-            An earlier answer for blocks that can make use of one, see `NuclearNormBall`.
-
-        Returns
-        -------
-        ProductVertex
-            The blocks' vertices; ``np.asarray`` makes one dense array of them.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the direction is not finite real numbers of the set's shape, or a block refuses its
-            part.
+        `start` is an earlier answer for blocks that can make use of one, see `NuclearNormBall`.
         """
         g = self._direction(direction)
-        parts = {}
-        for name, part in self.blocks(g).items():
-            own = self._sets[name]
-            with _named(name):
-                found = call_oracle(own, part, None if start is None else start.parts[name])
-                parts[name] = vertex_for(found, part, look=False)
-        return ProductVertex(parts, self._shape, g.dtype)
+        pieces = self.blocks(g)
+
+        def vertex(name: str, own: Any) -> Any:
+            found = call_oracle(own, pieces[name], None if start is None else start.parts[name])
+            return vertex_for(found, pieces[name], look=False)
+
+        parts = zip(self._sets, self._each(vertex), strict=True)
+        return ProductVertex(dict(parts), self._shape, g.dtype)
 
     @property
     def project(self) -> Callable[[npt.ArrayLike], FloatArray]:
@@ -263,14 +248,10 @@ class ProductSet(ConvexSet):
         return self._project
 
     def _project(self, x: npt.ArrayLike) -> FloatArray:
-        parts = []
-        for name, part in self.blocks(self._projectable(x)).items():
-            with _named(name):
-                parts.append(projected(self._sets[name], part, part.dtype).ravel())
-        return np.concatenate(parts)
+        parts = self.blocks(self._projectable(x))
+        return self._joined(lambda name, own: projected(own, parts[name], parts[name].dtype))
 
     def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
-        """Tell whether every block lies in its set; a set that cannot tell is not asked."""
         return all(
             self._sets[name].contains(part, tol)
             for name, part in self.blocks(point).items()
@@ -278,9 +259,7 @@ class ProductSet(ConvexSet):
         )
 
     def _require(self, dtype: np.dtype[Any]) -> None:
-        for name, own in self._sets.items():
-            with _named(name):
-                require_dtype(own, dtype)
+        self._each(lambda name, own: require_dtype(own, dtype))
 
     def decode(self, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> ProductVertex:
         """Return the vertex of a code."""

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, positive_int
-from fastfw.sets._convex import ConvexSet, radius_of
+from fastfw.sets._convex import RadiusSet, radius_of
 from fastfw.sets._projections import project_simplex
 from fastfw.sets.l1 import L1Vertex
 
 __all__ = ["Simplex"]
 
 
-class Simplex(ConvexSet):
+class Simplex(RadiusSet):
     r"""Nonnegative vectors that sum to r: probabilities, portfolios, mixtures.
 
     .. math:: \{x \in R^n : x_j \ge 0, \ \sum_j x_j = r\}
@@ -52,11 +52,6 @@ class Simplex(ConvexSet):
         self._radius = radius_of(radius)
 
     @property
-    def radius(self) -> float:
-        """What the entries sum to, r."""
-        return self._radius
-
-    @property
     def diameter(self) -> float:
         """Largest Euclidean distance of two points, r √2."""
         return self._radius * math.sqrt(2.0)
@@ -70,27 +65,7 @@ class Simplex(ConvexSet):
         return self._radius * rng.dirichlet(np.ones(self._shape))
 
     def lmo(self, direction: npt.ArrayLike) -> L1Vertex:
-        """Linear minimisation oracle: r at the smallest entry, the first of several.
-
-        Parameters
-        ----------
-        direction : array_like, shape (n,)
-            Any finite direction; float32 stays float32.
-
-        Returns
-        -------
-        L1Vertex
-            Its place and value.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If it is not such an array.
-
-        Notes
-        -----
-        O(n) time.
-        """
+        """R at the smallest entry, the first of several; see `ConvexSet.lmo`. O(n) time."""
         g = self._direction(direction)
         return L1Vertex(int(np.argmin(g)), self._radius, self._shape, g.dtype)
 
@@ -99,7 +74,6 @@ class Simplex(ConvexSet):
         return project_simplex(self._projectable(x), self._radius)
 
     def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
-        """Tell whether entries are at least -tol r and sum to r (1 ± tol)."""
         slack = tol * self._radius
         return bool(point.min() >= -slack and abs(point.sum() - self._radius) <= slack)
 
