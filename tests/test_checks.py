@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from fastfw import _checks
+from layouts import LAYOUTS, read_only, unaligned
 
 quick = settings(deadline=None, max_examples=60)
 
@@ -21,38 +22,7 @@ FEATURE_DTYPES = [
 LABEL_DTYPES = ["i8", ">i8", "u8", "i4", ">u4", "i2", "u1", "i1", "?"]
 
 
-def fortran(a):
-    return np.asfortranarray(a)
-
-
-def strided(a):
-    wide = np.zeros((2 * a.shape[0], 3 * a.shape[1]), dtype=a.dtype)
-    wide[::2, ::3] = a
-    return wide[::2, ::3]
-
-
-def reversed_rows(a):
-    return np.ascontiguousarray(a[::-1])[::-1]
-
-
-def transposed(a):
-    return np.ascontiguousarray(a.T).T
-
-
-def unaligned(a):
-    raw = np.zeros(a.nbytes + 1, dtype=np.uint8)
-    shifted = raw[1:].view(a.dtype).reshape(a.shape)
-    shifted[...] = a
-    return shifted
-
-
-def read_only(a):
-    a = a.copy()
-    a.flags.writeable = False
-    return a
-
-
-LAYOUTS = [np.array, fortran, strided, reversed_rows, transposed, unaligned, read_only]
+SAME_DTYPE = [LAYOUTS[name] for name in LAYOUTS if name not in ("big-endian", "list")]
 
 
 def assert_canonical(a, dtype):
@@ -72,7 +42,7 @@ def test_features_have_one_form_whatever_the_dtype_and_layout(data):
     values = data.draw(
         hnp.arrays(np.int8, shape, elements=st.integers(0, 100)).map(lambda a: a.astype(dtype))
     )
-    layout = data.draw(st.sampled_from(LAYOUTS))
+    layout = data.draw(st.sampled_from(SAME_DTYPE))
     wanted = data.draw(st.sampled_from([None, np.float32, np.float64, ">f4", "float64"]))
     given_array = layout(values)
     before = given_array.copy()
@@ -110,19 +80,6 @@ def test_labels_have_one_form_whatever_the_dtype_and_layout(data):
     assert np.shares_memory(found, given_array) == reusable
 
 
-def test_the_given_array_stays_writeable():
-    X, y = np.ones((2, 3)), np.array([0, 1])
-    _checks.features(X)
-    _checks.labels(y)
-    X[0, 0] = 2.0
-    y[0] = 1
-
-
-def test_a_canonical_array_is_passed_on_as_it_is():
-    X = read_only(np.ones((2, 3)))
-    assert _checks.features(X) is X
-
-
 def test_lists_and_subclasses_become_plain_arrays():
     assert_canonical(_checks.features([[1, 2], [3, 4]]), np.float64)
 
@@ -150,7 +107,7 @@ def test_a_memory_map_is_not_copied(tmp_path):
     shape=hnp.array_shapes(min_dims=2, max_dims=2, max_side=6),
     bad=st.sampled_from([np.nan, np.inf, -np.inf]),
     dtype=st.sampled_from(["f8", ">f4", "f2"]),
-    layout=st.sampled_from(LAYOUTS),
+    layout=st.sampled_from(SAME_DTYPE),
     data=st.data(),
 )
 def test_the_first_value_that_is_not_finite_is_named(shape, bad, dtype, layout, data):
@@ -182,11 +139,6 @@ def test_the_finiteness_check_needs_no_mask_of_the_data():
     finally:
         tracemalloc.stop()
     assert peak < X.size / 10
-
-
-def test_a_finite_sum_is_not_required():
-    X = np.full((2, 3), np.finfo(np.float64).max)
-    np.testing.assert_array_equal(_checks.features(X), X)
 
 
 def test_values_beyond_the_wanted_dtype_are_named():

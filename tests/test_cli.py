@@ -1,13 +1,10 @@
 """The command line: what it prints, writes, refuses, and how it ends."""
 
 import csv
-import gzip
 import io
 import math
 import os
 import pickle
-import signal
-import struct
 import subprocess
 import sys
 import warnings
@@ -128,14 +125,6 @@ def test_compare_passes_every_option_on(tmp_path, blobs, capsys):
     assert float(row["regret"]) == expected.methods[0].final_regret.mean()
 
 
-def test_compare_says_where_a_method_has_no_guarantee(tmp_path, blobs, capsys):
-    arguments = ["compare", "--data", blobs, "--out", str(tmp_path), "--setting", "adversarial"]
-    assert main([*arguments, "--methods", "orgfw", *SMALL]) == 0
-    printed, err = capsys.readouterr()
-    assert err == "fastfw: note: ORGFW has no regret guarantee in the adversarial setting\n"
-    assert "for all 12 rows played" in printed
-
-
 def test_compare_runs_every_method_in_both_settings(tmp_path, blobs, capsys):
     names = ["orgfw", "morgfw", "osfw", "ofw", "rofw", "oaw", "Meta-Frank-Wolfe"]
     without = {
@@ -201,15 +190,6 @@ def test_compare_says_why_a_bound_does_not_apply(tmp_path, blobs, capsys):
     assert err.startswith("fastfw: note: no bound drawn for ORGFW: Theorem 1 wants step and")
     assert err.count("\n") == 1
     assert "bound on" not in printed
-
-
-def test_compare_replaces_older_files(tmp_path, blobs, capsys):
-    for name in FILES:
-        (tmp_path / name).write_text("old")
-    (tmp_path / "other").write_text("kept")
-    assert main(["compare", "--data", blobs, "--out", str(tmp_path), *SMALL]) == 0
-    assert sorted(os.listdir(tmp_path)) == ["other", *FILES]
-    assert all((tmp_path / name).read_bytes() != b"old" for name in FILES)
 
 
 class Terminal(io.StringIO):
@@ -321,40 +301,22 @@ def test_too_many_rounds_for_the_data_are_refused(tmp_path, blobs, capsys):
     assert os.listdir(tmp_path) == []
 
 
-def test_rounds_that_fit_no_memory_are_refused(tmp_path, blobs, capsys):
-    arguments = ["compare", "--data", blobs, "--out", str(tmp_path / "o"), "--rounds", str(10**17)]
-    assert "rounds" in refused(capsys, arguments)
-    assert os.listdir(tmp_path) == []
-
-
 def bad_npz(kind, path):
     """Write a file that is no good."""
     X, y = np.ones((4, 2)), np.arange(4) % 2
     match kind:
         case "pickle":
             path.write_bytes(pickle.dumps({"X": X, "y": y}))
-        case "pickled array":
-            np.savez(path, X=np.array([{}, []], dtype=object), y=y)
         case "truncated":
             np.savez(path, X=X, y=y)
             path.write_bytes(path.read_bytes()[:-40])
-        case "text":
-            path.write_text("X,y\n1,2\n")
-        case "no y":
-            np.savez(path, X=X)
         case "nan":
             X[2, 1] = np.nan
             np.savez(path, X=X, y=y)
-        case "float labels":
-            np.savez(path, X=X, y=y.astype(float))
-        case "lengths":
-            np.savez(path, X=X, y=y[:3])
         case "one class":
             np.savez(path, X=X, y=np.zeros(4, dtype=int))
         case "stray label":
             np.savez(path, X=X, y=[0, 1, 10**12, 1])
-        case "label beyond the rows":
-            np.savez(path, X=X, y=[0, 1, 0, 4])
         case "folder":
             path.mkdir()
 
@@ -363,16 +325,10 @@ def bad_npz(kind, path):
     ("kind", "message"),
     [
         ("pickle", "bad.npz"),
-        ("pickled array", "bad.npz"),
         ("truncated", "bad.npz"),
-        ("text", "bad.npz"),
-        ("no y", "y"),
         ("nan", "X[2, 1]"),
-        ("float labels", "y"),
-        ("lengths", "y"),
         ("one class", "two classes"),
         ("stray label", "y[2] is 1000000000000, but y has 4 labels, 3 of them distinct; "),
-        ("label beyond the rows", "classes, y = np.unique(y, return_inverse=True)"),
         ("folder", "bad.npz"),
     ],
 )
@@ -382,38 +338,6 @@ def test_bad_files_are_refused(tmp_path, capsys, kind, message):
     arguments = ["compare", "--data", str(path), "--out", str(tmp_path / "o")]
     assert message in refused(capsys, arguments)
     assert os.listdir(tmp_path) == ["bad.npz"]
-
-
-def test_features_that_are_too_small_are_refused(tmp_path, blobs, capsys):
-    with np.load(blobs) as arrays:
-        np.savez(tmp_path / "small.npz", X=arrays["X"] * 1e-200, y=arrays["y"])
-    arguments = ["compare", "--data", str(tmp_path / "small.npz"), "--out", str(tmp_path / "o")]
-    assert main([*arguments, *SMALL]) == 0  # zero is the best, to rounding
-    capsys.readouterr()
-    arguments[-1] = str(tmp_path / "p")
-    assert "X: its largest" in refused(capsys, [*arguments, *SMALL, "--radius", "1e200"])
-    assert sorted(os.listdir(tmp_path)) == ["o", "small.npz"]
-
-
-@pytest.mark.parametrize("zipped", [False, True])
-def test_truncated_idx_files_are_refused(tmp_path, capsys, zipped):
-    root = tmp_path / "mnist"
-    root.mkdir()
-    for part, n in (("train", 6), ("t10k", 2)):
-        images = struct.pack(">IIII", 0x803, n, 2, 2) + bytes(4 * n)
-        labels = struct.pack(">II", 0x801, n) + bytes(i % 2 for i in range(n))
-        if part == "train":
-            images = images[:-3]
-        for kind, content in (("images-idx3", images), ("labels-idx1", labels)):
-            name = f"{part}-{kind}-ubyte"
-            if zipped:
-                (root / f"{name}.gz").write_bytes(gzip.compress(content))
-            else:
-                (root / name).write_bytes(content)
-    arguments = ["compare", "--data", "mnist", "--root", str(tmp_path)]
-    arguments += ["--out", str(tmp_path / "o")]
-    assert "train-images-idx3-ubyte" in refused(capsys, arguments)
-    assert os.listdir(tmp_path) == ["mnist"]
 
 
 @pytest.mark.skipif(
@@ -437,29 +361,6 @@ def test_out_without_permission_is_refused(tmp_path, capsys):
 )
 def test_bad_commands_are_refused(capsys, arguments, message):
     assert message in refused(capsys, arguments)
-
-
-# --- failures ---------------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
-@pytest.mark.parametrize(("name", "said"), [("SIGINT", "fastfw: interrupted\n"), ("SIGTERM", "")])
-def test_stopped_by_a_signal(tmp_path, blobs, name, said):
-    program = (
-        "import os, signal, sys\n"
-        "from fastfw.experiments import trials\n"
-        "from fastfw.cli import main\n"
-        # a job that a script started in the background ignores the signal from the outset
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        f"trials.run_all = lambda *a, **k: os.kill(os.getpid(), signal.{name})\n"
-        "sys.exit(main(sys.argv[1:]))\n"
-    )
-    done = run_python(
-        "-c", program, "compare", "--data", blobs, "--out", "results", *SMALL, cwd=tmp_path
-    )
-    assert done.returncode == 128 + getattr(signal, name)
-    assert done.stderr == said
-    assert os.listdir(tmp_path) == []
 
 
 # --- streams that are broken or closed ------------------------------------------------------------
@@ -495,8 +396,6 @@ full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /
     ("redirected", "code"),
     [
         ("<&- >&- 2>&-", 0),
-        ("2>/dev/full", 0),
-        ("| true", 0),  # the reader has left
         pytest.param(">/dev/full", 1, marks=full),
     ],
 )
@@ -509,7 +408,7 @@ def test_files_are_written_whatever_happens_to_the_streams(tmp_path, blobs, redi
     else:
         assert done.stderr.startswith("fastfw: error: standard output: ")
         assert done.stderr.count("\n") == 1
-    assert ("files: " in done.stdout) == ("2>/dev/full" in redirected)
+    assert "files: " not in done.stdout
     assert sorted(os.listdir(tmp_path / "fastfw-tune")) == ["trials", "tune.csv"]
 
 
@@ -524,12 +423,11 @@ def test_errors_never_go_to_stdout(tmp_path):
 
 
 @shell
-@pytest.mark.parametrize("command", ["--help", "info"])
-def test_short_commands_with_broken_streams(tmp_path, command):
-    done = run_shell(f"fastfw {command} >&-", tmp_path)
+def test_short_commands_with_broken_streams(tmp_path):
+    done = run_shell("fastfw info >&-", tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     if os.path.exists("/dev/full"):
-        done = run_shell(f"fastfw {command} >/dev/full", tmp_path)
+        done = run_shell("fastfw --help >/dev/full", tmp_path)
         assert done.returncode == 1
         assert done.stderr.startswith("fastfw: error: standard output: ")
         assert done.stderr.count("\n") == 1

@@ -182,7 +182,7 @@ def test_a_text_and_files(name, undisturbed):
 
 
 @pytest.mark.usefixtures("no_pictures")
-@every
+@pytest.mark.parametrize("name", ["compare", "network"])
 def test_trials_at_the_same_time_give_the_same(name, blobs, tmp_path, whole):
     joblib = pytest.importorskip("joblib")
     with joblib.parallel_config("threading"):
@@ -190,10 +190,9 @@ def test_trials_at_the_same_time_give_the_same(name, blobs, tmp_path, whole):
     assert numbers(tmp_path) == whole[name]
 
 
-@pytest.mark.parametrize("backend", ["loky", "sequential"])
-def test_processes_give_the_same(blobs, tmp_path, whole, backend):
+def test_processes_give_the_same(blobs, tmp_path, whole):
     joblib = pytest.importorskip("joblib")
-    with joblib.parallel_config(backend):
+    with joblib.parallel_config("loky"):
         assert run("tune", blobs, tmp_path, "--jobs", "2") == 0
     assert numbers(tmp_path) == whole["tune"]
 
@@ -235,8 +234,7 @@ def test_backends_that_hand_over_no_results_one_by_one(blobs, tmp_path, whole, m
     ("name", "number"),
     [
         ("compare", "SIGKILL"),
-        ("tune", "SIGINT"),
-        ("figure3", "SIGTERM"),
+        ("figure3", "SIGINT"),
     ],
 )
 def test_a_command_that_is_stopped_goes_on(name, number, blobs, tmp_path, capsys, whole):
@@ -296,7 +294,7 @@ def steps(name, data, folder, **changes):
 
 
 @pytest.mark.usefixtures("no_pictures")
-@every
+@pytest.mark.parametrize("name", ["compare", "network", "tune", "figure1"])
 def test_finished_trials_are_taken_where_they_fit(name, blobs, tmp_path):
     def stop(done, total, what):
         if done == 3:
@@ -319,7 +317,7 @@ def test_finished_trials_are_taken_where_they_fit(name, blobs, tmp_path):
 
 
 @pytest.mark.usefixtures("no_pictures")
-@every
+@pytest.mark.parametrize("name", ["compare", "figure2"])
 def test_damaged_trials_are_done_again(name, blobs, tmp_path, whole):
     carry_out(name, blobs, tmp_path)
     first, second, third, *_ = sorted((tmp_path / "trials").iterdir())
@@ -398,7 +396,7 @@ def test_unwritable_out_is_refused_before_the_work(name, where, tmp_path, capsys
 
 
 @pytest.mark.usefixtures("no_pictures")
-@every
+@pytest.mark.parametrize("name", ["compare", "tune", "figure1"])
 @pytest.mark.parametrize("written", [0, 100])
 def test_a_failing_write_is_one_line(name, written, blobs, tmp_path, capsys, monkeypatch):
     """A full disk: while trials are kept, or when they are all there."""
@@ -424,11 +422,10 @@ def test_a_failing_write_is_one_line(name, written, blobs, tmp_path, capsys, mon
     assert list(tmp_path.iterdir()) == [tmp_path / "o"] * bool(written)
 
 
-@every
 @pytest.mark.parametrize("given", ["0", "-1", "two"])
-def test_a_bad_number_of_threads_is_named(name, given, tmp_path, blobs, capsys, monkeypatch):
+def test_a_bad_number_of_threads_is_named(given, tmp_path, blobs, capsys, monkeypatch):
     monkeypatch.setenv("FASTFW_NUM_THREADS", given)
-    assert run(name, blobs, tmp_path / "out") == 2
+    assert run("compare", blobs, tmp_path / "out") == 2
     printed, err = capsys.readouterr()
     assert printed == ""
     assert err == (
@@ -452,21 +449,13 @@ print(os.environ.get("MPLBACKEND"), dict.get(matplotlib.rcParams, "backend"))
 """
 
 
-@pytest.mark.parametrize(
-    ("given", "kept"),
-    [
-        ("no such backend", None),
-        ("TkAgg", "tkagg"),
-    ],
-)
-def test_pictures_do_not_depend_on_the_backend(tmp_path, given, kept):
-    done = python(DRAW, str(tmp_path / "a.png"), MPLBACKEND=given)
+def test_pictures_do_not_depend_on_the_backend(tmp_path):
+    done = python(DRAW, str(tmp_path / "a.png"), MPLBACKEND="TkAgg")
     assert done.stderr == ""
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     variable, _, backend = done.stdout.strip().rpartition(" ")
-    assert variable == given or "object" in done.stdout  # what the user set is still set
-    if kept is not None:
-        assert backend.casefold() == kept
+    assert variable == "TkAgg" or "object" in done.stdout  # what the user set is still set
+    assert backend.casefold() == "tkagg"
 
 
 @pytest.mark.parametrize(
@@ -538,12 +527,7 @@ sys.exit(main())
 
 
 @posix
-@pytest.mark.parametrize(
-    "module",
-    [
-        "fastfw.cli", "argparse", "numpy", "numba", "fastfw.regret",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("module", ["argparse", "numba"])
 def test_ctrl_c_is_one_line_at_any_time(tmp_path, blobs, module):
     arguments = ["compare", "--data", blobs, "--out", str(tmp_path / "out"), *SMALL]
     done = python(INTERRUPTED_IMPORT, module, *arguments)

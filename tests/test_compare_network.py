@@ -120,17 +120,6 @@ def test_files(tmp_path):
     assert [len(axes.lines) for axes in figure.axes] == [2, 2, 0]
 
 
-def test_schedules_of_ones_own():
-    X, y = make_data(n=30)
-    options = {**SMALL, "methods": ["orgfw"], "trials": 1}
-    zero = compare_network((X, y), **options, step=fw.power_schedule(1e-300, 1))
-    losses = zero.runs[0].traces[0].losses
-    assert np.array_equal(losses, np.full(len(losses), losses[0]))
-    other = compare_network((X, y), **options, momentum=fw.power_schedule(1, 0))
-    usual = compare_network((X, y), **options)
-    assert other.runs[0].traces[0].losses[-1] != usual.runs[0].traces[0].losses[-1]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -1,6 +1,5 @@
 """Sparse features: checked at the door, and the same models as from dense ones."""
 
-import copy
 import pickle
 
 import numpy as np
@@ -17,8 +16,8 @@ from fastfw.kernels import csr as kernels
 from fastfw.sets._convex import random_vertex
 from fastfw.sklearn import ProjectionFreeClassifier as Classifier
 from fastfw.streams import Batch, Dataset
-from learner_cases import METHODS, RADIUS, make, problem_and_ball, snapshot
-from sizes import quick, quiet, sized
+from learner_cases import METHODS, RADIUS, make, problem_and_ball
+from sizes import quick, sized
 
 
 def same(a, b):
@@ -433,27 +432,6 @@ def test_vertices_with_more_entries_are_those_of_dense_features(d, k, density, s
     np.testing.assert_allclose(run[1].decision, run[0].decision, rtol=0, atol=1e-12)
 
 
-@methods
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("reduction", ["mean", "sum"])
-def test_the_same_model_as_from_dense_features(method, dtype, reduction):
-    """Both engines; with float32 until the first close call of the oracle."""
-    A, y = make_data(dtype=dtype)
-    rounds = sized(200, 40) if dtype == np.float64 else 12
-    S = sparse.csr_matrix(A)
-    dense = make(method, d=D, reduction=reduction).run(make_stream(A, y, rounds))
-    tol = rounds * 64 * np.finfo(dtype).eps
-    for engine in ("fused", "steps"):
-        learner = make(method, engine, d=D, reduction=reduction)
-        result = learner.run(make_stream(S, y, rounds))
-        assert learner.engine == engine
-        assert result.decision.dtype == dtype
-        assert np.abs(result.decision - dense.decision).max() <= tol
-        assert np.abs(result.average - dense.average).max() <= tol
-        assert np.abs(result.losses - dense.losses).max() <= tol * 5
-        assert result.gradient_evaluations == dense.gradient_evaluations
-
-
 OTHERS = {
     "MORGFW": (fw.MORGFW, {"rounds": 5, "inner_steps": 4}),
     "MORGFW, sub-batches": (fw.MORGFW, {"rounds": 5, "inner_steps": 4, "sub_batch_size": 2}),
@@ -538,17 +516,6 @@ def test_the_past_on_sparse_rows(name, model, dtype, tmp_path):
             learner = twin
 
 
-def test_a_dense_past_takes_sparse_rows():
-    A, y = make_data()
-    learner, wanted = (fw.OFW(*problem_and_ball(D)) for _ in range(2))
-    data = fw.Dataset(sparse.csr_array(A), y)
-    for t in range(9):
-        batch = fw.Batch(data, np.arange(t, t + 5))
-        wanted.observe((A[t : t + 5], y[t : t + 5]))
-        learner.observe(batch if t % 3 else (A[t : t + 5], y[t : t + 5]))
-        assert np.abs(learner.play() - wanted.play()).max() <= 1e-12
-
-
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 @pytest.mark.parametrize("model", ["softmax", "network", "sets with more entries"])
 @pytest.mark.parametrize("step", [0.3, 0.95, "line-search"])
@@ -584,43 +551,6 @@ def test_regularized_ofw(model, kind, step, eta):
             np.testing.assert_allclose(learner.average, learners[0].average, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("method", [fw.SVRF, fw.SpiderFW])
-def test_offline_methods(method):
-    A, y = make_data()
-    learner = method(*problem_and_ball(D), epoch_length=4, batch_size=5)
-    wanted = learner.fit(A, y, iterations=9)
-    found = learner.fit(sparse.coo_array(A), y, iterations=9)
-    assert np.abs(found.decision - wanted.decision).max() <= 1e-12
-    assert np.abs(found.losses - wanted.losses).max() <= 1e-12
-
-
-@methods
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_run_observe_and_saved_learners_give_the_same_bits(method, dtype, tmp_path):
-    A, y = make_data(dtype=dtype)
-    stream = make_stream(sparse.csr_array(A), y, 40)
-    whole = make(method, d=D)
-    result = whole.run(stream)
-    loop = make(method, d=D)
-    for t, batch in enumerate(stream):
-        if t == 17:
-            loop.save(tmp_path / "learner.npz")
-            loop = type(loop).load(
-                tmp_path / "learner.npz",
-                **{k: v for k, v in method.options.items() if not hasattr(v, "c")},
-            )
-        if t == 30:
-            copied = copy.copy(loop)
-            loop.observe(batch)
-            loop = copied
-        if t % 2:
-            loop.observe(batch)
-        else:
-            loop.observe((batch.X.tocsc(), batch.y))
-    assert same(loop.play(), result.decision)
-    assert same(loop.average, result.average)
-
-
 @methods
 def test_dense_and_sparse_batches_in_turn(method):
     """The state goes from one layout to the other, the estimate's scale included."""
@@ -633,20 +563,6 @@ def test_dense_and_sparse_batches_in_turn(method):
         learner.observe((X, batch.y))
         assert np.abs(learner.play() - wanted.play()).max() <= 1e-12
         assert np.abs(learner.average - wanted.average).max() <= 1e-12
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_round_that_overflows_changes_nothing(dtype, tmp_path):
-    A, y = make_data(dtype=dtype)
-    huge = np.full((2, D), np.finfo(dtype).max / 2, dtype)
-    problem, ball = problem_and_ball(D, reduction="sum")
-    learner = fw.ORGFW(problem, ball)
-    learner.run(make_stream(sparse.csr_array(A), y, 6))
-    before = snapshot(learner, tmp_path / "learner.npz")
-    for X in (huge, huge / 4):  # the loss; the estimate
-        with quiet(), pytest.raises(FloatingPointError, match="round 7"):
-            learner.observe((sparse.csr_array(X), [0, 1]))
-        assert snapshot(learner, tmp_path / "learner.npz") == before
 
 
 # --- what is measured against ---------------------------------------------------------------------

@@ -20,19 +20,15 @@ MAKERS = {
     "ORGFW csr": Cell("ORGFW", "softmax", "csr", "float64", "fused"),
     "ORGFW steps": Cell("ORGFW", "softmax", "dense", "float64", "steps"),
     "OSFW network": Cell("OSFW", "network", "dense", "float32", "fused"),
-    "OFW": Cell("OFW", "softmax", "dense", "float64", "fused"),
     "OFW pairs": Cell("OFW", "softmax", "pairs", "float64", "fused"),
     "OFW csr": Cell("OFW", "softmax", "csr", "float64", "fused"),
     "OFW steps": Cell("OFW", "softmax", "csr", "float64", "steps"),
     "OAW": Cell("OAW", "network", "dense", "float64", "fused"),
-    "OAW steps": Cell("OAW", "softmax", "pairs", "float64", "steps"),
     "RegularizedOFW steps": Cell("RegularizedOFW", "softmax", "dense", "float64", "steps"),
-    "RegularizedOFW": Cell("RegularizedOFW", "softmax", "dense", "float64", "fused"),
     "MORGFW": Cell("MORGFW", "softmax", "dense", "float64", "fused"),
     "MetaFrankWolfe steps": Cell("MetaFrankWolfe", "network", "dense", "float64", "fused"),
     "SVRF": Cell("SVRF", "softmax", "dense", "float64", "fused"),
     "SVRF steps": Cell("SVRF", "softmax", "dense", "float64", "steps"),
-    "SVRF csr": Cell("SVRF", "softmax", "csr", "float64", "fused"),
     "SpiderFW network": Cell("SPIDER-FW", "network", "dense", "float64", "fused"),
 }
 HUGE = 2**62
@@ -103,7 +99,7 @@ def test_states_that_lie(cell, tmp_path):
                 refused(cell, path)
 
 
-COUNTS = (10**30, 2**70, HUGE, 10**9, 0, -1, 2.5, "9", [9], True)
+COUNTS = (10**30, HUGE, 10**9, 0, -1, 2.5, "9", [9], True)
 
 
 @pytest.mark.parametrize("count", COUNTS, ids=str)
@@ -183,20 +179,21 @@ def npy(array):
 
 def bomb(name):
     """One member more, of zeros."""
-    zeros = npy(np.zeros(20_000_000, np.uint8))
+    zeros = npy(np.zeros(4_000_000, np.uint8))
     return lambda members: [*members.items(), (f"{name}.npy", zeros)]
 
 
 @pytest.mark.parametrize(
     ("name", "method"),
     [
-        *((name, zipfile.ZIP_DEFLATED) for name in ("more", "header", "start", "state.sum")),
-        ("state.more", zipfile.ZIP_BZIP2),
+        ("more", zipfile.ZIP_DEFLATED),
+        ("header", zipfile.ZIP_DEFLATED),
+        ("state.sum", zipfile.ZIP_BZIP2),
         ("state.u", zipfile.ZIP_LZMA),
     ],
 )
 def test_archives_that_inflate(name, method, tmp_path):
-    """A small file, which would need a thousand times as much memory."""
+    """A small file, which would need a hundred times as much memory."""
     path, cell = tmp_path / "learner.npz", MAKERS["ORGFW"]
     half(cell, path)
 
@@ -204,7 +201,7 @@ def test_archives_that_inflate(name, method, tmp_path):
         return {**members, **dict(bomb(name)(members))}.items()
 
     rewritten(path, change, compression=method)
-    assert path.stat().st_size < 200_000
+    assert path.stat().st_size < 50_000
     assert "compressed" in refused(cell, path)
 
 

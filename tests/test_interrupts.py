@@ -183,7 +183,7 @@ def interrupt(name, count, folder, seed=0):
 def test_learners_survive_interrupts():
     """In a process of its own, which ends even if it hangs."""
     done = subprocess.run(
-        [sys.executable, __file__, "30"], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, __file__, "12"], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -17,10 +17,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numba
-import numpy as np
 import pytest
 
-import fastfw as fw
 from fastfw import kernels
 from fastfw.kernels import _cache, _jit
 from sizes import about_compiling
@@ -129,10 +127,6 @@ def test_digest_is_of_names_and_contents_alone(tmp_path):
         _cache.source_digest(write(tmp_path / f"{i}", **files)) for i, files in enumerate(others)
     }
     assert len(digests | {digest}) == len(others) + 1
-
-
-def test_digest_is_of_the_kernels_by_default():
-    assert _cache.source_digest() == _cache.source_digest(FOLDER)
 
 
 # --- the folder -----------------------------------------------------------------------------------
@@ -421,55 +415,3 @@ def test_cache_is_used_until_any_kernel_changes(copy, tmp_path):
         file.write(textwrap.dedent(EDIT))
     edited = {"index": [0, 0], "value": [-2.0, -2.0]}
     assert run(copy, cache) == {**edited, "hits": 0, "misses": 1}
-
-
-# --- no compilation after the first call ----------------------------------------------------------
-
-
-def layouts(X):
-    """The same numbers in every form."""
-    wide = np.zeros((2 * X.shape[0], 3 * X.shape[1]), X.dtype)
-    wide[::2, ::3] = X
-    frozen = X.copy()
-    frozen.flags.writeable = False
-    yield from (X, np.asfortranarray(X), wide[::2, ::3], frozen, X.astype(X.dtype.newbyteorder()))
-    if X.dtype == np.float64:
-        yield from (X.astype(np.float16), X.astype(np.int8), X.tolist(), X.astype(object) == 1.0)
-
-
-def play_everything(X, y):
-    problem = fw.SoftmaxRegression(X.shape[1], 3)
-    ball = fw.RowL1Ball(problem.shape, radius=2.0)
-    for features in layouts(X):
-        for labels in (y, y.astype(np.uint8), y.astype(">i4"), y.tolist()):
-            for method in (fw.ORGFW, fw.OSFW):
-                learner = method(problem, ball, step=lambda t: 1.0 if t % 3 == 0 else 0.25)
-                for _ in range(4):
-                    learner.observe((features, labels))
-        data = fw.Dataset(features, y)
-        learner.run(fw.iid_stream(data, batch_size=3, rounds=5))
-        learner.run([data, fw.Batch(data, [2, 0])])
-        x = learner.play()
-        for point in (x, np.asfortranarray(x), x.tolist(), 1.0 * x):
-            problem.loss(point, data)
-            problem.loss_and_gradient(point, (features, y))
-            ball.lmo(point)
-
-
-@about_compiling
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_each_kernel_is_compiled_once_per_dtype(dtype):
-    rng = np.random.default_rng(0)
-    X, y = rng.integers(0, 2, (12, 5)).astype(dtype), rng.integers(0, 3, 12)
-    problem = fw.SoftmaxRegression(5, 3)
-    ball = fw.RowL1Ball(problem.shape, radius=2.0)
-    for learner in (fw.ORGFW(problem, ball), fw.ORGFW(problem, ball, engine="steps")):
-        learner.run(fw.iid_stream(X, y, batch_size=3, rounds=3))
-    problem.loss(np.zeros((3, 5)), (X, y))
-
-    def signatures():
-        return {name: len(kernel.signatures) for name, kernel in _jit.dispatchers.items()}
-
-    before = signatures()
-    play_everything(X, y)
-    assert signatures() == before

@@ -4,20 +4,15 @@ In the bounds ``eps`` is the distance from 1 to the next number. A sum of n prod
 order, is off by at most (n + 2) eps times the sum of their magnitudes.
 """
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-import fastfw as fw
 import reference as ref
 from fastfw._layout import remainder_of, scaled
 from fastfw.kernels import gradients, l1, products, rounds, sets, softmax
-from fastfw.learners.compiled import LinearEngine, Plan
-from fastfw.problems import Rows
 from sizes import quick, quiet, sized
 
 DTYPES = [np.float64, np.float32]
@@ -80,18 +75,6 @@ def double(*arrays):
 # --- products -------------------------------------------------------------------------------------
 
 
-def test_padding_is_to_a_whole_group():
-    assert [products.padded(n) for n in (1, 4, 5, 63)] == [4, 4, 8, 64]
-
-
-@pytest.mark.parametrize("d", [1, 15, 16, 17, 1024, 1025, 2047, 2048, 2049, 3072, 100_000])
-def test_spans_cover_the_features_evenly(d):
-    span = products.span_length(d)
-    assert span % 16 == 0
-    assert span <= products.SPAN
-    assert -(-d // span) == -(-d // products.SPAN)
-
-
 @quick
 @given(cases(), st.sampled_from([0, 1, 64]))
 @example(long_case(1025), 0)
@@ -131,27 +114,6 @@ def test_backward_product(case, extra):
     size = np.abs(before) + np.abs(R64) @ np.abs(A64)
     bound = (products.padded(n) + 3) * np.finfo(G.dtype).eps * size
     assert np.all(np.abs(G - (before + R64 @ A64)) <= bound)
-
-
-@quick
-@given(cases(), st.sampled_from([np.nan, np.inf, -np.inf]))
-def test_products_keep_bad_numbers_where_they_are(case, bad):
-    A, _, U, rows, ahead = make_data(case)
-    i, j = (int(case[-1].integers(k)) for k in A.shape)
-    A = A.copy()
-    A[i, j] = bad
-    read_only(A)
-    Z = np.empty((len(U), products.padded(rows.size)), U.dtype)
-    with quiet():
-        products.forward(A, rows, U, Z, ahead)
-    assert np.array_equal(np.isfinite(Z[:, : rows.size]), np.tile(rows != i, (len(U), 1)))
-    R = np.zeros_like(Z)
-    R[:, : rows.size] = 1.0
-    G = np.zeros_like(U)
-    with quiet():
-        products.backward(A, rows, R, G, ahead, False)
-    hit = (rows == i).any()
-    assert np.array_equal(np.isfinite(G).all(axis=0), ~((np.arange(A.shape[1]) == j) & hit))
 
 
 # --- softmax --------------------------------------------------------------------------------------
@@ -422,15 +384,6 @@ def test_a_bad_number_in_the_features_always_shows(dtype, mode, data):
     assert np.array_equal(np.isfinite(losses), np.isfinite(A[rows]).all(axis=1))
 
 
-@pytest.mark.parametrize("d", [1, 100, 784, 3072, 10**6])
-@pytest.mark.parametrize("itemsize", [4, 8])
-@pytest.mark.parametrize("n_classes", [2, 10, 1000])
-def test_blocks_are_whole_groups(d, itemsize, n_classes):
-    length = gradients.block_length(d, itemsize, n_classes)
-    assert length % products.GROUP == 0
-    assert 8 <= length <= 64
-
-
 # --- the row-l1 ball ------------------------------------------------------------------------------
 
 ordinary = st.one_of(
@@ -600,112 +553,3 @@ def test_estimate(case, gamma, scale, strength):
     g64, u64, start64 = double(g, u, start)
     wanted = g64 + float(real(strength)) * (float(real(scale)) * u64 - start64)
     assert np.all(np.abs(direction - wanted) <= 4 * eps * (np.abs(g) + pull) + tiny)
-
-
-# --- whole runs -----------------------------------------------------------------------------------
-
-
-class State:
-    """An engine on features as they are, told the coefficients of each round."""
-
-    threads = 1
-
-    def __init__(self, C, d, dtype, mean=True):
-        problem = fw.SoftmaxRegression(d, C, reduction="mean" if mean else "sum")
-        plan = Plan(threads=self.threads)
-        self.engine = LinearEngine(
-            problem, fw.RowL1Ball((C, d), 2.0), np.zeros((C, d), dtype), plan
-        )
-
-    def play(self, A, y, rows, starts, alpha, beta, gamma, eta):
-        how = np.array([alpha, beta, gamma, np.zeros_like(eta), eta, np.ones_like(eta)])
-        losses = np.full(starts.size, -1.0)
-        done = self.engine.rounds(how, Rows(A, y, rows), starts, losses)
-        assert losses[-1] == (done or -1)
-        return done, losses[:-1]
-
-    def meaning(self):
-        return [a.copy() for a in self.engine.arrays().values()]
-
-
-def uneven_batches(rng, T, n):
-    sizes = rng.integers(1, 12, T)
-    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
-    return read_only(rng.integers(0, n, starts[-1]).astype(np.intp)), starts
-
-
-@pytest.mark.parametrize("mean", [True, False])
-@pytest.mark.parametrize("big_steps", [False, True])
-@pytest.mark.parametrize("method", ["orgfw", "osfw"])
-def test_rounds_with_batches_of_any_size(method, big_steps, mean):
-    rng = np.random.default_rng(4)
-    T, C, d = sized(60, 20), 3, 6
-    A = read_only(rng.standard_normal((30, d)))
-    y = read_only(rng.integers(0, C, 30).astype(np.intp))
-    rows, starts = uneven_batches(rng, T, 30)
-    eta = rng.uniform(0.0, 1.0, T) if big_steps else 1.0 / np.arange(2.0, T + 2)
-    rho = rng.uniform(0.0, 1.0, T)
-    keep = np.where(np.arange(T) == 0, 0.0, 1.0 - rho)
-    alpha, beta = (np.ones(T), keep) if method == "orgfw" else (rho, np.zeros(T))
-    gamma = keep if method == "orgfw" else 1.0 - rho
-    state = State(C, d, np.float64, mean)
-    done, losses = state.play(A, y, rows, starts, alpha, beta, gamma, eta)
-    assert done == T
-    pieces = [rows[a:b] for a, b in itertools.pairwise(starts)]
-    run = getattr(ref, method)(
-        np.zeros((C, d)),
-        [(A[r], y[r]) for r in pieces],
-        2.0,
-        lambda t: eta[t - 1],
-        lambda t: rho[t - 1],
-        "mean" if mean else "sum",
-    )
-    scale = 1.0 if mean else 12.0
-    assert np.abs(losses - run.losses).max() <= 1e-13 * scale
-    assert np.abs(state.engine.decision() - run.iterates[-1]).max() <= 1e-13
-    assert np.abs(state.engine.total() - run.iterates[:-1].sum(axis=0)).max() <= 1e-13 * T
-    d_last = state.engine.arrays()["estimate"]
-    assert np.abs(d_last - run.directions[-1]).max() <= 1e-12 * scale
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(
-    ("bad", "at"),
-    [("nan", 0), ("nan", 1), ("inf", 1), ("-inf", 0), ("overflow", 1), ("overflow", 5)],
-)
-def test_a_round_that_fails_changes_nothing(dtype, bad, at):
-    rng = np.random.default_rng(1)
-    T, C, d = 8, 4, 5
-    A = read_only(rng.standard_normal((T, d)).astype(dtype))
-    y = read_only(np.arange(T, dtype=np.intp) % C)
-    rows = read_only(np.arange(T, dtype=np.intp))
-    starts = np.arange(T + 1, dtype=np.intp)
-    half = np.full(T, 0.5)
-    eta = np.where(np.arange(T) % 3 == 0, 1.0, 0.5)
-
-    def play(state, A, first, last):
-        part = slice(first, last)
-        return state.play(
-            A, y, rows, starts[first : last + 1],
-            np.ones(T)[part], half[part] * (np.arange(T) > 0)[part], half[part], eta[part],
-        )  # fmt: skip
-
-    clean = State(C, d, dtype)
-    assert play(clean, A, 0, at)[0] == at
-    spoilt = A.copy()
-    spoilt[at, 2] = dtype(bad) if bad != "overflow" else 0.0
-    if bad == "overflow":  # the number is finite, the logits of round t are not
-        spoilt[at] = np.finfo(dtype).max
-    read_only(spoilt)
-    state = State(C, d, dtype)
-    with quiet():
-        done, losses = play(state, spoilt, 0, T)
-    assert done == at
-    assert np.isfinite(losses[:at]).all()
-    for found, wanted in zip(state.meaning(), clean.meaning(), strict=True):
-        assert np.array_equal(found, wanted)
-    # and the learner goes on with sound data
-    assert play(state, A, at, T)[0] == T - at
-    play(clean, A, at, T)
-    for found, wanted in zip(state.meaning(), clean.meaning(), strict=True):
-        assert np.array_equal(found, wanted)

@@ -10,11 +10,8 @@ import scipy.sparse
 import fastfw as fw
 import reference as ref
 from fastfw import theory
-from fastfw._options import method_names
-from fastfw._plots import STYLES
 from fastfw.experiments import grid_search
-from fastfw.experiments.methods import METHODS, NETWORK_METHODS
-from fastfw.learners import TABLE, regularized_ofw, strongly_convex_ofw
+from fastfw.learners import regularized_ofw, strongly_convex_ofw
 from history_cases import SHAPES, T, all_rounds, case
 from learner_cases import RADIUS, Box, Quadratic
 from set_cases import POLYTOPES, SETS
@@ -153,15 +150,14 @@ known = pytest.mark.parametrize("known", [False, True], ids=["no T", "T"])
 
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("name", ["RowL1Ball", "L2Ball"])
 @known
 @methods
-def test_rounds_follow_the_reference(method, known, name, shape, reduction):
-    problem, _, stream, batches = case(shape, reduction)
-    own, rounds = getattr(fw, name)(problem.shape, RADIUS), T if known else None
+def test_rounds_follow_the_reference(method, known, shape, reduction):
+    problem, own, stream, batches = case(shape, reduction)
+    rounds = T if known else None
     losses = [partial(ref.loss_and_gradient, A=A, y=y, reduction=reduction) for A, y in batches]
     block = 4 if shape == SHAPES[0] else None
-    learner, run = both(method, problem, own, losses, oracle_of(name, own), rounds, block)
+    learner, run = both(method, problem, own, losses, oracle_of("RowL1Ball", own), rounds, block)
     result = all_rounds(learner, stream)
     assert_follows(result, run, 10.0 * (shape[2] if reduction == "sum" else 1))
     assert result.lmo_calls == T
@@ -495,14 +491,6 @@ def test_a_file_whose_next_decision_lies_outside_is_refused(tmp_path):
     learner.save(tmp_path / "file")
     with pytest.raises(ValueError, match="the mean of its vertices lies outside the set"):
         fw.OSPF.load(tmp_path / "file")
-
-
-def test_all_methods_by_one_word():
-    """Offline ones only for networks, though `compare` takes them to say where they belong."""
-    online = tuple(method.name for method in METHODS)
-    assert method_names(TABLE)("all") == method_names(METHODS)("ALL") == online
-    assert method_names(NETWORK_METHODS)("all")[-2:] == ("svrf", "spiderfw")
-    assert len(set(STYLES)) == len({style[0] for style in STYLES}) >= len(METHODS)
 
 
 def test_only_line_search_asks_a_set_for_its_convexity():

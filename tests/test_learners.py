@@ -70,7 +70,9 @@ def test_rounds_follow_the_reference(method, engine, reduction):
 
 
 @methods
-@pytest.mark.parametrize(("C", "d", "B"), [(2, 1, 1), (5, 16, 4), (11, 33, 67), (26, 7, 70)])
+@pytest.mark.parametrize(
+    ("C", "d", "B"), [(2, 1, 1), (5, 16, 4), (11, 33, 67), (26, 7, 70), (3, 2051, 3), (3, 1024, 3)]
+)
 def test_engines_agree_in_other_shapes(method, C, d, B):
     X, y = make_data(C, n=90, d=d, n_classes=C)
     y[:C] = np.arange(C)
@@ -80,17 +82,6 @@ def test_engines_agree_in_other_shapes(method, C, d, B):
     assert np.abs(one.decision - other.decision).max() <= 1e-12
     assert np.abs(one.losses - other.losses).max() <= 1e-12
     assert np.abs(one.average - other.average).max() <= 1e-12
-
-
-def test_many_features():
-    """More than one span, and rows that the engine makes longer."""
-    for d in (1024 * 2 + 3, 1024):
-        X, y = make_data(0, n=20, d=d)
-        stream = fw.iid_stream(X, y, batch_size=3, rounds=sized(20, 5), seed=0)
-        results = [make(METHODS["ORGFW"], engine, d=d).run(stream) for engine in ENGINES]
-        assert results[0].decision.shape == (C, d)
-        assert np.abs(results[0].decision - results[1].decision).max() <= 1e-12
-        assert np.abs(results[0].average - results[1].average).max() <= 1e-12
 
 
 @engines
@@ -303,16 +294,6 @@ def test_checkpoints(engine):
 
 
 @engines
-def test_checkpoints_count_on_from_earlier_rounds(engine):
-    batches = list(make_stream())
-    learner = make(METHODS["ORGFW"], engine)
-    learner.run(batches[:10])
-    result = learner.run(batches[10:20], checkpoints=[11, 15, 21])
-    every = make(METHODS["ORGFW"], engine).run(batches, checkpoints=[11, 15, 21])
-    assert same(result.decisions, every.decisions)
-
-
-@engines
 @pytest.mark.parametrize(
     ("checkpoints", "error", "message"),
     [
@@ -357,18 +338,6 @@ def test_start(engine):
         assert same(make(METHODS["ORGFW"], engine, start=form).play(), start)
 
 
-@engines
-def test_seeds_are_taken_but_these_methods_do_not_draw(engine):
-    results = [
-        make(METHODS["ORGFW"], engine, seed=seed).run(make_stream()) for seed in (0, 1, (2, 3))
-    ]
-    assert same(results[0].decision, results[1].decision)
-    assert same(results[0].decision, results[2].decision)
-    state = np.random.get_state()[1].copy()  # noqa: NPY002
-    make(METHODS["ORGFW"], engine).run(make_stream())
-    assert np.array_equal(np.random.get_state()[1], state)  # noqa: NPY002
-
-
 def test_momentum_is_not_asked_for_in_the_first_round():
     """Algorithm 1 begins with the plain gradient: a momentum may be defined from round 2 on."""
     stream = make_stream(rounds=6)
@@ -403,40 +372,13 @@ def with_bad(value, at=(2, 3)):
 
 BAD_BATCHES = {
     "empty": ((GOOD_X[:0], GOOD_Y[:0]), ValueError, "X is empty"),
-    "empty list": (([], []), ValueError, "X must be a matrix"),
     "too narrow": ((GOOD_X[:5, :4], GOOD_Y[:5]), ValueError, "X has 4 columns, but 6"),
-    "too wide": ((np.ones((5, 7)), GOOD_Y[:5]), ValueError, "X has 7 columns, but 6"),
-    "one sample": ((GOOD_X[0], GOOD_Y[0]), ValueError, "X must be a matrix"),
     "label too large": ((GOOD_X[:5], [0, 1, 3, 0, 0]), ValueError, r"y\[2\] is 3; with 3 classes"),
-    "label negative": ((GOOD_X[:5], [0, -1, 2, 0, 0]), ValueError, r"y\[1\] is -1"),
-    "label huge": (
-        (GOOD_X[:2], np.array([0, 2**64 - 1], np.uint64)),
-        ValueError,
-        r"y\[1\] is 18446744073709551615",
-    ),
     "labels float": ((GOOD_X[:5], np.ones(5)), TypeError, "y must hold integer class numbers"),
-    "labels strings": ((GOOD_X[:2], ["a", "b"]), TypeError, "y must hold integer class numbers"),
-    "labels one-hot": ((GOOD_X[:5], np.eye(5, 3, dtype=int)), ValueError, "y must have shape"),
-    "too few labels": ((GOOD_X[:5], GOOD_Y[:4]), ValueError, "y has 4 labels, but 5 are wanted"),
-    "too many labels": ((GOOD_X[:5], GOOD_Y[:6]), ValueError, "y has 6 labels, but 5 are wanted"),
     "nan": ((with_bad(np.nan), GOOD_Y[:5]), ValueError, r"X\[2, 3\] is nan"),
-    "inf": ((with_bad(np.inf), GOOD_Y[:5]), ValueError, r"X\[2, 3\] is inf"),
-    "minus inf": ((with_bad(-np.inf), GOOD_Y[:5]), ValueError, r"X\[2, 3\] is -inf"),
-    "nan in float16": (
-        (with_bad(np.nan).astype(np.float16), GOOD_Y[:5]),
-        ValueError,
-        r"X\[2, 3\] is nan",
-    ),
-    "object": ((GOOD_X[:5].astype(object), GOOD_Y[:5]), TypeError, "X must hold real numbers"),
-    "complex": ((GOOD_X[:5] + 1j, GOOD_Y[:5]), TypeError, "X must hold real numbers"),
-    "strings": ((GOOD_X[:5].astype(str), GOOD_Y[:5]), TypeError, "X must hold real numbers"),
-    "ragged": (([[1.0] * 6, [1.0]], [0, 1]), ValueError, "X cannot be read"),
     "masked": ((np.ma.array(GOOD_X[:5]), GOOD_Y[:5]), TypeError, "X is a masked array"),
     "a triple": ((GOOD_X, GOOD_Y, GOOD_Y), TypeError, "batch must be a pair"),
     "a matrix": (GOOD_X, TypeError, "batch must be a pair"),
-    "a number": (3.0, TypeError, "batch must be a pair"),
-    "nothing": (None, TypeError, "batch must be a pair"),
-    "a dictionary": ({"X": GOOD_X, "y": GOOD_Y}, TypeError, "batch must be a pair"),
     "other data": (fw.Dataset(GOOD_X[:, :4], GOOD_Y), ValueError, "X has 4 columns"),
     "other labels": (fw.Dataset(GOOD_X, GOOD_Y + 1), ValueError, "y holds label 3"),
     "other rows": (fw.Batch(fw.Dataset(GOOD_X, GOOD_Y + 1), [0, 1]), ValueError, "y holds label 3"),
@@ -446,12 +388,11 @@ bad_batches = pytest.mark.parametrize(
 )
 
 
-@engines
 @bad_batches
-def test_a_bad_batch_leaves_the_learner_as_it_was(engine, bad, error, message, tmp_path):
+def test_a_bad_batch_leaves_the_learner_as_it_was(bad, error, message, tmp_path):
     batches, after = list(make_stream(rounds=8)), 4
-    wanted = make(METHODS["ORGFW, rough"], engine).run(batches)
-    learner = make(METHODS["ORGFW, rough"], engine)
+    wanted = make(METHODS["ORGFW, rough"]).run(batches)
+    learner = make(METHODS["ORGFW, rough"])
     for batch in batches[:after]:
         learner.observe(batch)
     before = snapshot(learner, tmp_path / "learner.npz")
@@ -729,17 +670,6 @@ def test_errors_of_custom_problems_name_the_round():
     with pytest.raises(ValueError, match="round 2: 7: no batch"):
         learner.run([np.ones((4, 2, 3)), None])
     assert learner.t == 1
-
-
-def test_custom_losses_that_are_not_finite():
-    learner = custom(fw.ORGFW)
-    learner.observe(np.ones((4, 2, 3)))
-    x = learner.play()
-    for bad in (np.nan, np.inf, -np.inf):
-        with pytest.raises(FloatingPointError, match="round 2: "):
-            learner.observe(np.full((4, 2, 3), bad))
-        assert learner.t == 2
-        assert learner.play() is x or same(learner.play(), x)
 
 
 def test_zeros_are_the_start_only_where_they_are_feasible():

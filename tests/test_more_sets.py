@@ -229,16 +229,6 @@ REFUSED = {
 
 
 @every
-def test_equal_directions_have_equal_vertices(name):
-    """Ties too are settled by the direction alone: not by what was asked before, or another set."""
-    given = list(directions(SETS[name]().shape, 9, seed=3))
-    one, other = SETS[name](), SETS[name]()
-    found = [one.lmo(g).toarray() for g in given]
-    again = [other.lmo(g.copy()).toarray() for g in reversed(given)][::-1]
-    assert all(np.array_equal(v, w) for v, w in zip(found, again, strict=True))
-
-
-@every
 def test_what_is_no_point_is_refused(name):
     """By the oracle and the projection alike, which name the argument; and no set contains it."""
     own = SETS[name]()
@@ -390,19 +380,6 @@ def test_diameter_is_the_largest_distance_of_two_vertices(name):
     assert own.diameter == pytest.approx(widest, rel=4 * EPS)
 
 
-@every
-def test_diameter_is_reached_at_most(name):
-    own = SETS[name]()
-    g = np.random.default_rng(10).standard_normal((40, *own.shape))
-    found = [own.lmo(d).toarray() for d in g]
-    widest = max(np.linalg.norm(a - b) for a, b in itertools.combinations(found, 2))
-    assert widest <= own.diameter * (1 + 4 * EPS)
-    if name not in POLYTOPES:  # norm balls: opposite directions have opposite vertices
-        assert np.linalg.norm(own.lmo(g[0]) - own.lmo(-g[0]).toarray()) == pytest.approx(
-            own.diameter, rel=1e-12
-        )
-
-
 # --- projections ----------------------------------------------------------------------------------
 
 
@@ -425,16 +402,6 @@ def test_projection_is_nearest(name, size):
         single = own.project(x.astype(np.float32))
         assert single.dtype == np.float32
         assert np.abs(single - p).max() <= 1e-5 * (np.abs(x).max() + own.diameter)
-
-
-@pytest.mark.parametrize("name", PROJECTING)
-def test_points_inside_are_their_own_projections(name):
-    own = SETS[name]()
-    if name == "Simplex":
-        pytest.skip("it has no interior")
-    x = own.random_point(np.random.default_rng(0)) if hasattr(own, "random_point") else own.start()
-    x = 0.5 * x + 0.01 * own.lmo(np.ones(own.shape)).toarray()
-    assert np.array_equal(own.project(x), x)
 
 
 @pytest.mark.parametrize("name", PROJECTING)
@@ -490,29 +457,6 @@ def test_rows_of_one_entry_are_the_row_l1_ball():
     for g in directions((3, 4), 9, seed=5):
         assert np.array_equal(rows.lmo(g), ball.lmo(g))
         assert np.abs(rows.project(g) - ball.project(g)).max() <= 32 * EPS * (np.abs(g).max() + 2)
-
-
-def test_learned_and_certified_over_sparse_rows(tmp_path):
-    """A learner stays inside, continues from a file; the comparator's gap is that of its point."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 5))
-    y = X[:, :3].argmax(axis=1)
-    problem, rows = fw.SoftmaxRegression(5, 3), fw.RowKSparsePolytope((3, 5), 2, 6.0)
-    batches = list(fw.iid_stream(X, y, batch_size=6, rounds=20, seed=1))
-    learner, other = fw.ORGFW(problem, rows), fw.ORGFW(problem, rows)
-    other.run(batches[:10])
-    other.save(tmp_path / "learner")
-    other = fw.ORGFW.load(tmp_path / "learner")
-    for result in (learner.run(batches), other.run(batches[10:])):
-        assert rows.contains(result.decision)
-    assert np.array_equal(learner.play(), other.play())
-    best = fw.best_fixed_decision(problem, rows, X, y)
-    assert rows.contains(best.decision)
-    gradient = problem.gradient(best.decision, (X, y))
-    gap = float((gradient * best.decision).sum()) - rows.lmo(gradient).dot(gradient)
-    assert best.gap == pytest.approx(gap, abs=1e-12)
-    assert best.gap <= 1e-6 * best.value
-    assert best.value <= problem.loss(learner.average, (X, y))
 
 
 @quick

@@ -1,14 +1,12 @@
 """OAW against the reference, its decisions and its active set."""
 
-import math
-
 import numpy as np
 import pytest
 
 import fastfw as fw
 import reference as ref
 from fastfw.learners._active import ActiveSet
-from history_cases import SCHEDULES, SHAPES, T, all_rounds, assert_follows, case, pieces, runs, same
+from history_cases import SCHEDULES, SHAPES, T, all_rounds, assert_follows, case, pieces, runs
 from learner_cases import ENGINES, RADIUS, C, D, make_data, problem_and_ball
 from sizes import sized
 
@@ -31,11 +29,11 @@ def active(learner):
 @engines
 @runs
 def test_rounds_follow_the_reference(engine, step, reduction, shape):
-    step = SCHEDULES[step]
+    given = {} if step == "theory" else {"step": SCHEDULES[step]}  # which is the default
     problem, ball, stream, batches = case(shape, reduction)
-    learner = fw.OAW(problem, ball, step=step, engine=engine)
+    learner = fw.OAW(problem, ball, **given, engine=engine)
     assert learner.engine == engine
-    run = ref.oaw(np.zeros(ball.shape), batches, RADIUS, step, reduction)
+    run = ref.oaw(np.zeros(ball.shape), batches, RADIUS, SCHEDULES[step], reduction)
     result = all_rounds(learner, stream)
     assert_follows(result, run, reduction=reduction, size=shape[2])
     assert result.gradient_evaluations == shape[2] * T * (T + 1) // 2
@@ -110,12 +108,6 @@ def test_a_vertex_that_is_best_stays_best(engine, step):
     assert int(learner._engine.arrays()["steps"]) == 12
 
 
-def test_default_step():
-    problem, ball, stream, _ = case(SHAPES[1], rounds=12)
-    wanted = fw.OAW(problem, ball, step=lambda n: min(2 / (n + 1), 1.0)).run(stream)
-    assert same(fw.OAW(problem, ball).run(stream).decision, wanted.decision)
-
-
 def test_the_step_is_a_function_of_frank_wolfe_steps():
     asked = []
 
@@ -134,53 +126,11 @@ def test_the_step_is_a_function_of_frank_wolfe_steps():
 # --- the active set -------------------------------------------------------------------------------
 
 
-def test_empty_set():
-    toward, away, a = ActiveSet().gaps([], 1.5, -2.0)
-    assert (toward, away, a) == (3.5, -math.inf, None)
-
-
 def test_the_vertex_active_longest_wins_ties():
     chosen = ActiveSet({b"new": 0.25, b"old": 0.5}, 0.25).gaps([2.0, 2.0], 0.0, -1.0)
     assert chosen == (2.5, 0.5, b"new")
     chosen = ActiveSet({b"old": 0.5, b"new": 0.25}, 0.25).gaps([2.0, 2.0], 0.0, -1.0)
     assert chosen == (2.5, 0.5, b"old")
-
-
-def test_a_vertex_found_again_keeps_its_place():
-    found = ActiveSet()
-    for v, eta in ((b"a", 0.5), (b"b", 0.5), (b"a", 0.5)):
-        found.step_toward(v, eta)
-    assert list(found.weights.items()) == [(b"a", 0.625), (b"b", 0.25)]
-    assert found.start_weight == 0.125
-    assert found.steps == 3
-
-
-def test_a_full_step_drops_the_others():
-    found = ActiveSet({b"a": 0.5}, 0.5)
-    found.step_toward(b"b", 1.0)
-    assert found.weights == {b"b": 1.0}
-    assert found.start_weight == 0.0
-    assert found.largest_step(b"b") == math.inf
-    found.step_away(b"b", 0.3)
-    assert found.weights[b"b"] == pytest.approx(1.0, abs=2 * EPS)
-
-
-def test_a_step_of_zero_makes_nothing_active():
-    found = ActiveSet()
-    found.step_toward(b"a", 0.0)
-    assert found.weights == {}
-    assert (found.start_weight, found.steps) == (1.0, 1)
-
-
-def test_the_longest_away_step_drops_a_vertex():
-    found = ActiveSet({b"a": 0.2, b"b": 0.5}, 0.3)
-    gamma = found.largest_step(b"a")
-    assert gamma == 0.25
-    found.step_away(b"a", gamma)
-    assert found.weights == {b"b": 0.625}
-    assert found.start_weight == pytest.approx(0.375)
-    found.step_away(b"b", 0.5)
-    assert found.weights == {b"b": pytest.approx(0.4375)}
 
 
 def test_weights_do_not_fall_below_zero():
@@ -189,17 +139,6 @@ def test_weights_do_not_fall_below_zero():
         found = ActiveSet({b"a": w}, 1.0 - w)
         found.step_away(b"a", np.nextafter(found.largest_step(b"a"), 0.0))
         assert found.weights.get(b"a", 1.0) > 0.0
-
-
-def test_arrays_and_back():
-    codes = np.arange(6).reshape(2, 3)
-    found = ActiveSet({codes[0].tobytes(): 0.25, codes[1].tobytes(): 0.5}, 0.25, 4)
-    arrays = found.arrays(np.intp, (3,))
-    assert arrays["vertices"].tolist() == codes.tolist()
-    again = ActiveSet.of(arrays)
-    assert (again.weights, again.start_weight, again.steps) == (found.weights, 0.25, 4)
-    assert ActiveSet.of(ActiveSet().arrays(np.intp, (3,))).weights == {}
-    assert ActiveSet.of({}).start_weight == 1.0
 
 
 @engines

@@ -129,28 +129,6 @@ def test_sum_of_losses_is_the_same_problem(name, engine):
     assert np.array_equal(*points)
 
 
-@methods
-@problems
-def test_same_bits_however_it_is_cut(name, kind):
-    problem, M, start, *_ = setting(kind)
-    X, y = make_data()
-    done = []
-    for checkpoints in ([], [3, 4, 11, 30], range(1, 32)):
-        method = METHODS[name][0](problem, M, **STEP, start=start, seed=(1, 2))
-        calls = []
-        result = method.fit(
-            fw.Dataset(X, y), iterations=30, checkpoints=checkpoints, progress=calls.append
-        )
-        assert sum(calls) == 30
-        assert result.checkpoints.tolist() == list(checkpoints)
-        again = method.fit(X, y, iterations=30)
-        assert again.decision.tobytes() == result.decision.tobytes()
-        done.append(result.decision.tobytes())
-    assert len(set(done)) == 1
-    other = METHODS[name][0](problem, M, **STEP, start=start, seed=3).fit(X, y, iterations=30)
-    assert other.decision.tobytes() not in done
-
-
 def parts(method, X, y, ends, path=None, **options):
     """Fit to each of the ends in turn, saved and loaded in between where there is a path."""
     results = []
@@ -281,11 +259,3 @@ def test_bad_arguments(options, kind, message):
         fw.SVRF(problem, M, **options)
     with pytest.raises(ValueError, match="same shape"):
         fw.SpiderFW(problem, fw.L1Ball(3, 1.0))
-
-
-def test_text():
-    problem, M, *_ = setting("network")
-    method = fw.SpiderFW(problem, M, 0.1, 5, 3)
-    assert repr(method).startswith("<SpiderFW of OneHiddenLayer(")
-    X, y = make_data()
-    assert "12 iterations" in repr(method.fit(X, y, iterations=12))

@@ -54,11 +54,11 @@ def dataset(seed=0, **options):
 @engines
 @runs
 def test_rounds_follow_the_reference(engine, step, reduction, shape):
-    step = SCHEDULES[step]
+    given = {} if step == "theory" else {"step": SCHEDULES[step]}  # which is the default
     problem, ball, stream, batches = case(shape, reduction)
-    learner = fw.OFW(problem, ball, step=step, engine=engine)
+    learner = fw.OFW(problem, ball, **given, engine=engine)
     assert learner.engine == engine
-    run = ref.ofw(np.zeros(ball.shape), batches, RADIUS, step, reduction)
+    run = ref.ofw(np.zeros(ball.shape), batches, RADIUS, SCHEDULES[step], reduction)
     result = all_rounds(learner, stream)
     assert_follows(result, run, reduction=reduction, size=shape[2])
     assert result.gradient_evaluations == shape[2] * T * (T + 1) // 2
@@ -77,12 +77,6 @@ def test_batches_of_many_sizes_that_do_not_come_back(engine, reduction):
     result = all_rounds(learner, batches)
     assert_follows(result, run, reduction=reduction, size=9)
     assert result.gradient_evaluations == np.cumsum([len(y) for _, y in batches]).sum()
-
-
-def test_default_step():
-    problem, ball, stream, _ = case(SHAPES[1], rounds=8)
-    wanted = fw.OFW(problem, ball, step=lambda t: min(2 / (t + 1), 1.0)).run(stream)
-    assert_same(fw.OFW(problem, ball).run(stream), wanted)
 
 
 def test_logits_computed_anew(monkeypatch):
@@ -187,36 +181,6 @@ def test_data_sets_over_the_same_memory_are_one():
 
 
 @both
-@engines
-def test_a_saved_learner_goes_on_with_the_same_bits(method, engine, tmp_path):
-    """Rows of data and arrays in turn, that come back; test_contract.py has one of them each."""
-    X, y = make_data()
-    rows = np.random.default_rng(0).integers(40, size=(24, 7))
-
-    def batches(data):
-        taken = [fw.Batch(data, r) for r in rows]
-        return [b if i % 3 < 2 else (b.X, b.y) for i, b in enumerate(taken)]
-
-    learner = fresh(method, engine)
-    learner.run(batches(fw.Dataset(X, y))[:12])
-    learner.save(tmp_path / "learner.npz")
-    twin = method.load(tmp_path / "learner.npz", step=STEP)
-    assert twin.t == 13
-    assert same(twin.play(), learner.play())
-    assert same(twin.average, learner.average)
-    twin.save(tmp_path / "again.npz")
-    assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "learner.npz").read_bytes()
-    # the same data at another place in memory
-    found = twin.run(batches(fw.Dataset(X.copy(), y.copy()))[12:])
-    wanted = learner.run(batches(fw.Dataset(X, y))[12:])
-    assert_same(found, wanted)
-    assert found.gradient_evaluations == wanted.gradient_evaluations == 7 * sum(range(13, 25))
-    if engine == "fused":
-        state, other = learner._engine.arrays(), twin._engine.arrays()
-        assert all(same(state[name], other[name]) for name in state)
-
-
-@both
 def test_a_saved_learner_goes_on_with_other_data(method, tmp_path):
     one, other = dataset(0), dataset(5)
     learner = fresh(method)
@@ -256,27 +220,6 @@ def test_a_direction_that_overflows(method, engine, drift, tmp_path, monkeypatch
     if drift == 64.0:
         assert snapshot(learner, path) == snapshot(twin, path)
     assert_same(learner.run(batches[5:]), twin.run(batches[5:]))
-
-
-@both
-@engines
-def test_schedules_that_fail(method, engine):
-    steps = [0.5, 0.4, 1.5]
-    learner = fresh(method, engine, step=lambda t: steps[min(t, 3) - 1])
-    batches = pieces(rounds=8)
-    seen = []
-
-    def play():
-        for batch in batches:
-            seen.append((learner.play().tobytes(), learner.average.tobytes(), learner.t))
-            learner.observe(batch)
-
-    with pytest.raises(ValueError, match="step in round 3"):
-        play()
-    assert seen[-1] == (learner.play().tobytes(), learner.average.tobytes(), learner.t)
-    steps[2] = 0.3
-    expected = fresh(method, engine, step=lambda t: steps[min(t, 3) - 1]).run(batches)
-    assert same(learner.run(batches[learner.t - 1 :]).decision, expected.decision)
 
 
 # --- files ----------------------------------------------------------------------------------------

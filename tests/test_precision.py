@@ -12,7 +12,7 @@ from set_cases import SETS
 from sizes import quiet, sized
 
 DTYPES = ("f4", "f8")
-N = sized(1500, 100)
+N = sized(400, 100)
 
 
 def layers(n):
@@ -65,7 +65,7 @@ def test_what_is_computed_in_a_dtype_lies_inside(name, n, radius, dtype):
     weights = rng.dirichlet(np.ones(len(vertices))).astype(dtype)
     mixture = sum(w * v for w, v in zip(weights, vertices, strict=True))
     learner = fw.ORGFW(linear(own.shape), own, dtype=dtype)
-    for i in range(200):
+    for i in range(60):
         learner.observe(around[i % 2] + np.asarray(0.1 * i, dtype))
     points = [own.start(dtype), *vertices, mixture, learner.play(), learner.average]
     if hasattr(own, "project"):

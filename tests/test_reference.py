@@ -44,13 +44,6 @@ def assert_feasible(iterates, radius):
 # --- schedules, problem and set -------------------------------------------------------------------
 
 
-def test_power_schedule():
-    schedule = ref.power_schedule(2.0, 0.5)
-    assert [schedule(t) for t in (1, 3, 8, 15)] == [1.0, 1.0, 2 / 3, 0.5]
-    assert ref.value_at(schedule, 8) == 2 / 3
-    assert ref.value_at(0.25, 8) == 0.25
-
-
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 def test_gradient_by_finite_differences(reduction):
     batches, x = make_data()
@@ -81,14 +74,6 @@ def test_loss_is_minus_log_of_the_own_class(reduction):
     np.testing.assert_array_equal(g, ref.gradient(W, A, y, reduction))
 
 
-def test_loss_of_huge_logits():
-    W = np.array([[1.0], [-1.0]])
-    A = np.array([[1e5], [-1e5]])
-    assert ref.loss(W, A, np.array([1, 0]), "sum") == 4e5
-    assert ref.loss(W, A, np.array([0, 1]), "sum") == 0.0
-    np.testing.assert_array_equal(ref.gradient(W, A, np.array([1, 0]), "sum"), [[2e5], [-2e5]])
-
-
 @given(
     hnp.arrays(
         np.float64,
@@ -104,12 +89,6 @@ def test_lmo_by_enumeration(g):
     assert (g * v).sum() == min((g * u).sum() for u in vertices)
     for row, indices in zip(g, ref.lmo_parts(g, 1.5)[0], strict=True):
         assert np.all(np.abs(row[:indices]) < abs(row[indices]))
-
-
-def test_lmo_signs_and_ties():
-    g = np.array([[0.0, 0.0], [-0.0, 0.0], [1.0, -1.0], [-1.0, 1.0], [0.5, -2.0]])
-    wanted = [[-3.0, 0.0], [-3.0, 0.0], [-3.0, 0.0], [3.0, 0.0], [0.0, 3.0]]
-    np.testing.assert_array_equal(ref.lmo(g, 3.0), wanted)
 
 
 def test_diameter_is_the_largest_distance_of_two_vertices():
@@ -143,44 +122,7 @@ def test_projection_against_bisection(z, radius):
     np.testing.assert_allclose(ref.project_l1(z, radius), wanted, rtol=0, atol=1e-13)
 
 
-def test_projection_is_optimal_row_by_row():
-    # A convex function is smallest where its Frank-Wolfe gap is zero: here |x - z|^2 / 2.
-    rng = np.random.default_rng(4)
-    z = rng.normal(size=(6, 9)) * np.array([[0.01], [0.1], [1.0], [1.0], [10.0], [100.0]])
-    x = ref.project(z, 1.0)
-    np.testing.assert_array_equal(x[:2], z[:2])
-    assert_feasible(x, 1.0)
-    assert abs(ref.frank_wolfe_gap(x, x - z, 1.0)) <= 1e-12
-
-
 # --- the stochastic setting -----------------------------------------------------------------------
-
-
-def stochastic_frank_wolfe(start, batches, radius, step):
-    x, iterates = start, [start]
-    for t, (A, y) in enumerate(batches, start=1):
-        x = x + step(t) * (ref.lmo(ref.gradient(x, A, y), radius) - x)
-        iterates.append(x)
-    return np.array(iterates)
-
-
-@pytest.mark.parametrize("method", [ref.orgfw, ref.osfw])
-def test_momentum_one_is_plain_stochastic_frank_wolfe(method):
-    batches, x = make_data()
-    run = method(x, batches, 2.0, ONE, 1.0)
-    wanted = stochastic_frank_wolfe(x, batches, 2.0, ONE)
-    np.testing.assert_allclose(run.iterates, wanted, rtol=0, atol=1e-15)
-
-
-def test_one_batch_for_ever_is_frank_wolfe():
-    # Without noise the recursive estimate is the gradient itself, and so is OFW's average.
-    batches, x = make_data()
-    same = [batches[0]] * 12
-    wanted = stochastic_frank_wolfe(x, same, 2.0, ONE)
-    for run in (ref.orgfw(x, same, 2.0, ONE, ROOT), ref.ofw(x, same, 2.0, ONE)):
-        np.testing.assert_allclose(run.iterates, wanted, rtol=0, atol=1e-14)
-        exact = [ref.gradient(x_t, *batches[0]) for x_t in run.iterates[:-1]]
-        np.testing.assert_allclose(run.directions, exact, rtol=0, atol=1e-14)
 
 
 def test_orgfw_estimate_as_a_sum():
@@ -253,40 +195,6 @@ def test_runs_move_towards_their_vertices_and_report_the_loss_before():
         assert len(run.iterates) == 13
 
 
-def test_average_leaves_out_the_last_decision():
-    batches, x = make_data(rounds=3)
-    run = ref.orgfw(x, batches, 2.0, HALF, ROOT)
-    wanted = (run.iterates[0] + run.iterates[1] + run.iterates[2]) / 3
-    np.testing.assert_allclose(ref.average(run.iterates), wanted, rtol=0, atol=1e-15)
-
-
-def test_float32_stays_float32():
-    batches, x = make_data(dtype=np.float32)
-    for run in (
-        ref.orgfw(x, batches, 2.0, HALF, ROOT),
-        ref.osfw(x, batches, 2.0, HALF, ROOT),
-        ref.ofw(x, batches, 2.0, HALF),
-        ref.regularised_ofw(x, batches, 2.0, HALF, 3.0, 12),
-        ref.oaw(x, batches, 2.0, HALF),
-    ):
-        assert run.iterates.dtype == run.directions.dtype == np.float32
-
-
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("step", [HALF, ONE, ref.power_schedule(0.5, 2 / 3), 1.0])
-def test_oaw_invariants(seed, step):
-    batches, _ = make_data(seed=seed, n_classes=2, d=3, rounds=40, batch_size=4)
-    start = 0.3 * ref.lmo(np.random.default_rng(seed).normal(size=(2, 3)), 2.0)
-    run = ref.oaw(start, batches, 2.0, step)
-    assert len(run.iterates) == len(run.weights) == 41
-    for weights, share in zip(run.weights, run.start_weights, strict=True):
-        assert all(w > 0 for w in weights)
-        assert share >= 0
-        assert share + sum(weights) == pytest.approx(1.0, rel=1e-13)
-    np.testing.assert_allclose(run.combinations, run.iterates, rtol=0, atol=1e-13)
-    assert_feasible(run.iterates, 2.0)
-
-
 def test_oaw_takes_every_kind_of_step_by_its_rule():
     seen = set()
     for seed in range(6):
@@ -342,18 +250,6 @@ def test_ftpl_follows_the_perturbed_sum():
         if t < 3:
             learner.observe(ds[t])
     assert asked == [7, 8, 9, 10]
-
-
-def test_ogd_and_rftl_without_projection_are_the_scaled_sum():
-    ds = 0.01 * np.random.default_rng(6).normal(size=(5, 2, 3))
-    ogd, rftl = ref.OGD(np.zeros((2, 3)), 9.0, 0.5), ref.RFTL((2, 3), 9.0, 0.5)
-    for t in range(6):
-        wanted = -0.5 * ds[:t].sum(axis=0)
-        np.testing.assert_allclose(ogd.play(), wanted, rtol=0, atol=1e-16)
-        np.testing.assert_allclose(rftl.play(), wanted, rtol=0, atol=1e-16)
-        if t < 5:
-            ogd.observe(ds[t])
-            rftl.observe(ds[t])
 
 
 def test_rftl_minimises_its_objective():
@@ -422,23 +318,6 @@ def test_meta_runs_hang_together(method, rows, base):
     assert_feasible(run.iterates, 2.0)
 
 
-def test_morgfw_whole_batch_feeds_exact_gradients():
-    batches, x = make_data(rounds=5)
-    run = ref.morgfw(x, batches, 4, ftpl, ONE, ONE)
-    for (A, y), points, ds in zip(batches, run.inner, run.directions, strict=True):
-        for point, d in zip(points[:-1], ds, strict=True):
-            np.testing.assert_array_equal(d, ref.gradient(point, A, y))
-
-
-@pytest.mark.parametrize("reduction", ["mean", "sum"])
-def test_morgfw_recursion_on_all_rows_is_the_whole_batch(reduction):
-    batches, x = make_data(rounds=5)
-    exact = ref.morgfw(x, batches, 4, ftpl, ONE, ONE, None, reduction)
-    everything = ref.morgfw(x, batches, 4, ftpl, ONE, ONE, lambda t, k: np.arange(8), reduction)
-    np.testing.assert_allclose(everything.directions, exact.directions, rtol=0, atol=1e-13)
-    np.testing.assert_allclose(everything.iterates, exact.iterates, rtol=0, atol=1e-14)
-
-
 def test_morgfw_recursion_as_a_sum():
     batches, x = make_data(rounds=3)
     run = ref.morgfw(x, batches, 5, ftpl, ONE, ROOT, draw_rows)
@@ -479,13 +358,6 @@ def test_sub_batch_gradients_are_unbiased(reduction):
     ]
     exact = ref.gradient(x, A, y, reduction)
     np.testing.assert_allclose(np.mean(estimates, axis=0), exact, rtol=0, atol=1e-14)
-
-
-def test_epochs_double():
-    assert ref.epochs(1) == [(1, 1), (2, 2)]
-    assert ref.epochs(2) == [(1, 1), (2, 2)]
-    assert ref.epochs(3) == [(1, 1), (2, 2), (4, 4)]
-    assert ref.epochs(10) == [(1, 1), (2, 2), (4, 4), (8, 8)]
 
 
 @pytest.mark.parametrize("rounds", [3, 5])

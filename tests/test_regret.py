@@ -66,8 +66,9 @@ def blobs(seed, n, d, n_classes, spread=1.0):
 
 
 @pytest.mark.skipif(NO_JIT, reason="too slow without compiled kernels")
-@pytest.mark.parametrize(("radius", "value"), [(1.0, 1.8959529118), (8.0, 0.5367297510)])
-@pytest.mark.parametrize("tol", [1e-6, 1e-10])
+@pytest.mark.parametrize(
+    ("radius", "value", "tol"), [(1.0, 1.8959529118, 1e-6), (8.0, 0.5367297510, 1e-10)]
+)
 def test_digits(radius, value, tol):
     datasets = pytest.importorskip("sklearn.datasets")
     X, y = datasets.load_digits(return_X_y=True)
@@ -76,23 +77,6 @@ def test_digits(radius, value, tol):
     assert best.value == pytest.approx(value, abs=1e-10)
     assert best.n_samples == 1797
     assert best.seconds > 0.0
-
-
-def test_iris():
-    datasets = pytest.importorskip("sklearn.datasets")
-    X, y = datasets.load_iris(return_X_y=True)
-    best = solve(X, y, 3, 2.0, tol=1e-10)
-    assert_certified(best, X, y, 2.0, 1e-10)
-    assert best.value == pytest.approx(0.4068172773, abs=1e-10)
-
-
-@pytest.mark.skipif(NO_JIT, reason="too slow without compiled kernels")
-@pytest.mark.skipif("FASTFW_DATA" not in os.environ, reason="FASTFW_DATA is not set")
-def test_mnist():
-    X, y = (part[:6000] for part in fw.datasets.load("mnist")[:2])
-    best = solve(X, y, 10, 8.0)
-    assert_certified(best, X, y, 8.0)
-    assert best.value == pytest.approx(0.73968525260, abs=1e-9)
 
 
 def test_by_hand():
@@ -144,7 +128,7 @@ def test_agrees_with_scipy(seed, radius):
 # --- robustness -----------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @example(n=3, d=5, n_classes=3, exponent=2, reduction="mean", kind="scales", seed=2)
 @given(
     n=st.integers(1, 12),
@@ -207,9 +191,7 @@ def few_rows(seed, kind):
 @pytest.mark.parametrize(
     ("seed", "kind", "radius"),
     [
-        (0, "wide", 1e2), (2, "three", 1e6), (4, "wide", 1e4), (6, "more", 1e6), (9, "three", 1e2),
-        (10, "more", 1e4), (11, "few", 1e6), (11, "more", 1e2), (20, "few", 1e4),
-        (28, "three", 1e4),
+        (0, "wide", 1e2), (2, "three", 1e6), (4, "wide", 1e4), (6, "more", 1e6), (11, "few", 1e6),
     ],
 )  # fmt: skip
 def test_rows_summed_without_rounding_stay_in_the_ball(seed, kind, radius):
@@ -226,7 +208,7 @@ def test_matrices_that_rounding_has_made_indefinite(seed, radius):
     assert_certified(solve(X, [0, 1, 1], 2, radius), X, np.array([0, 1, 1]), radius)
 
 
-@pytest.mark.parametrize("calls", [range(999), range(1), range(1, 999), range(3, 999, 2)])
+@pytest.mark.parametrize("calls", [range(999), range(1, 999), range(3, 999, 2)])
 @pytest.mark.parametrize(
     ("kind", "name"),
     [("faces", "cho_factor"), ("faces", "solve"), ("ball", "pinv"), ("oracle", "pinv")],
@@ -287,7 +269,7 @@ def test_bad_scales_reach_the_interior_point_method(monkeypatch):
 
     monkeypatch.setattr(_solver, "_interior_point", spy)
     rng = np.random.default_rng(1)
-    for seed in range(6):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(60, 6)) * 10.0 ** np.arange(-3, 3)
         y = rng.integers(3, size=60)
@@ -308,13 +290,6 @@ def test_sum_is_n_times_mean():
     mean, total = (solve(X, y, 3, 2.0, reduction, tol=1e-10) for reduction in ("mean", "sum"))
     assert total.value == pytest.approx(40 * mean.value, rel=1e-9)
     assert_certified(total, X, y, 2.0, 1e-10, "sum")
-
-
-def test_same_call_same_bits():
-    X, y = blobs(4, n=60, d=6, n_classes=3)
-    first, second = solve(X, y, 3, 2.0), solve(X, y, 3, 2.0)
-    np.testing.assert_array_equal(first.decision, second.decision)
-    assert (first.value, first.gap) == (second.value, second.gap)
 
 
 def test_samples_first(monkeypatch):
@@ -562,29 +537,6 @@ def test_regret_of_the_best_decision_over_all_data_is_bracketed():
     curve = fw.regret(result, rough, stream)
     truth = fw.regret(result, exact, stream)[-1]
     assert curve.lower[-1] - 1e-10 <= truth <= curve.upper[-1] + 1e-10
-
-
-def test_regret_of_a_run():
-    X, y = blobs(13, n=40, d=4, n_classes=3)
-    problem, ball = fw.SoftmaxRegression(4, 3), fw.RowL1Ball((3, 4), 2.0)
-    stream = fw.iid_stream(X, y, batch_size=10, rounds=20, seed=1)
-    result = fw.ORGFW(problem, ball).run(stream)
-    best = fw.best_fixed_decision(problem, ball, X, y)
-    fixed = np.array([problem.loss(best.decision, batch) for batch in stream])
-    curve = fw.regret(result, best, stream)
-    np.testing.assert_allclose(curve, np.cumsum(result.losses - fixed), rtol=0, atol=1e-12)
-
-
-def test_regret_for_a_custom_problem():
-    rng = np.random.default_rng(14)
-    batches = [(rng.normal(size=(6, 3)), rng.normal(size=6)) for _ in range(4)]
-    A, b = (np.concatenate(parts) for parts in zip(*batches, strict=True))
-    problem = LeastSquares(3)
-    best = fw.best_fixed_decision(problem, Box(3, True), A, b)
-    losses = rng.normal(size=4)
-    fixed = [problem.loss(best.decision, batch) for batch in batches]
-    curve = fw.regret(SimpleNamespace(losses=losses), best, batches)
-    np.testing.assert_allclose(curve, np.cumsum(losses - fixed), rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("wanted", [3, 5])

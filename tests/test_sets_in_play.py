@@ -59,21 +59,6 @@ def test_structured_vertices_do_what_dense_ones_do(method, name):
 
 
 @over
-@pytest.mark.parametrize("method", [fw.OFW, fw.OAW])
-def test_the_same_loss_over_and_over_is_minimised(method, name):
-    """Frank-Wolfe with steps 2/(t + 1) is within 2 L D² / (t + 2) of the minimum; here L = 1."""
-    own = SETS[name]()
-    problem = Pairs(own.shape)
-    batch = (batches(own.shape, 1)[0], np.zeros(3, int))
-    rounds = 40
-    result = method(problem, own).run([batch] * rounds)
-    best = fw.best_fixed_decision(problem, own, *batch, tol=1e-3)
-    bound = 2 * own.diameter**2 / (rounds + 2)
-    assert problem.loss(result.decision, batch) - best.value <= bound
-    assert best.gap <= 1e-3 * best.value
-
-
-@over
 @each
 def test_vertices_are_never_made_dense(method, name, monkeypatch):
     own = SETS[name]()
@@ -89,42 +74,6 @@ def test_vertices_are_never_made_dense(method, name, monkeypatch):
     for batch in batches(own.shape, 6):
         learner.observe(batch)
     assert learner.t == 7
-
-
-@over
-@kinds
-def test_single_precision_stays_single(method, name):
-    own = SETS[name]()
-    learner = LEARNERS[method](Quadratic(own.shape), own)
-    single = type(learner)(
-        learner.problem, own, dtype=np.float32,
-        **({"rounds": ROUNDS, "inner_steps": 4} if method in ("MORGFW", "MetaFrankWolfe") else {}),
-    )  # fmt: skip
-    result = single.run([b.astype(np.float32) for b in batches(own.shape, 8)])
-    assert result.decision.dtype == np.float32
-    assert own.contains(result.decision, tol=1e-4)
-
-
-@over
-@kinds
-def test_saved_in_the_middle_the_rounds_are_the_same(method, name, tmp_path):
-    own = SETS[name]()
-    problem = Quadratic(own.shape)
-    # pairs, as files hold the past of OFW and OAW
-    stream = batches(own.shape, 12)
-    if method in ("OFW", "OAW"):
-        problem = Pairs(own.shape)
-        stream = [(b, np.zeros(len(b), int)) for b in stream]
-    learner = LEARNERS[method](problem, own)
-    for batch in stream[:7]:
-        learner.observe(batch)
-    learner.save(tmp_path / "learner")
-    loaded = type(learner).load(tmp_path / "learner", problem=problem)
-    assert loaded.set == own
-    for batch in stream[7:]:
-        assert learner.observe(batch) == loaded.observe(batch)
-    assert learner.play().tobytes() == loaded.play().tobytes()
-    assert learner.average.tobytes() == loaded.average.tobytes()
 
 
 class Pairs(Quadratic):
@@ -149,24 +98,6 @@ def test_offline_methods(offline, name):
     wanted = dense.fit(X, np.zeros(len(X), int), iterations=30)
     assert np.abs(result.decision - wanted.decision).max() <= 1e-12 * (own.diameter + 1)
     assert own.contains(result.decision, tol=1e-12)
-
-
-@over
-def test_base_learners(name):
-    """FTPL plays vertices; OGD and RFTL play where there is a projection."""
-    own = SETS[name]()
-    rng = np.random.default_rng(0)
-    for base in (fw.FTPL(scale=10.0), fw.OGD(step=0.1), fw.RFTL(step=0.1)):
-        projects = hasattr(own, "project") and name != "ProductSet"
-        if not isinstance(base, fw.FTPL) and not projects:
-            continue
-        learner = base.on(own, rounds=10)
-        for _ in range(5):
-            x = learner.play()
-            assert type(x) is np.ndarray
-            assert x.dtype == np.float64
-            assert own.contains(x, tol=1e-12)
-            learner.observe(rng.standard_normal(own.shape))
 
 
 def test_nodes_that_json_does_not_know(tmp_path):

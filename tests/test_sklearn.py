@@ -7,7 +7,6 @@ import math
 import pickle
 import subprocess
 import sys
-import warnings
 from importlib.util import find_spec
 
 import numpy as np
@@ -22,10 +21,10 @@ pytest.importorskip("sklearn", minversion="1.5")
 
 import joblib
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_classification
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
+from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
@@ -63,17 +62,9 @@ def digits():
 # --- scikit-learn's own checks --------------------------------------------------------------------
 
 
-ESTIMATORS = {
-    # one of the checks wants 1000 epochs: with a tolerance they end earlier
-    "defaults": lambda: ProjectionFreeClassifier() if JIT else few_rounds(max_iter=1, tol=0.05),
-    "otherwise": lambda: few_rounds(method="osfw", average=False, scaling=None, tol=0.05),
-}
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # some checks warn of what they skip
-@pytest.mark.parametrize("name", ESTIMATORS if JIT else ["defaults"])
-def test_every_check_of_scikit_learn(name, short_epochs):
+def test_every_check_of_scikit_learn(short_epochs):
     """In full: nothing is expected to fail, and only the array API is not there to be tested."""
     done = []
     options = {}
@@ -82,7 +73,8 @@ def test_every_check_of_scikit_learn(name, short_epochs):
             "on_fail": None,
             "callback": lambda **result: done.append((result["check_name"], result)),
         }
-    check_estimator(ESTIMATORS[name](), **options)
+    # one of the checks wants 1000 epochs: with a tolerance they end earlier
+    check_estimator(few_rounds(max_iter=sized(30, 1), tol=0.05), **options)
     not_passed = {check: result["status"] for check, result in done if result["status"] != "passed"}
     assert set(not_passed.values()) <= {"skipped"}
     if find_spec("pandas"):
@@ -107,20 +99,6 @@ def test_digits_as_accurate_as_tuned_logistic_regression(digits):
     assert ours.radius_ == min(ours.radius_path_, key=lambda pair: pair[1])[0] == 50
 
 
-@compiled
-def test_embedded_images_as_accurate_as_tuned_logistic_regression():
-    X, y, X_test, y_test = fw.datasets.load("fashion-mnist-4k")
-    X, X_test = X.astype(np.float32), X_test.astype(np.float32)
-    ours = ProjectionFreeClassifier().fit(X, y)
-    # the best of C = 0.001, 0.01, ..., 10; later iterations change its accuracy little
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        theirs = LogisticRegression(C=0.1, max_iter=30).fit(X, y)
-    assert ours.score(X_test, y_test) >= theirs.score(X_test, y_test) - 0.01
-    assert np.count_nonzero(ours.coef_) < 0.4 * np.count_nonzero(theirs.coef_)
-    assert ours.coef_.dtype == np.float32
-
-
 def clouds(n_classes, d, n, spread, *, p=None, useless=0, form=np.asarray):
     """Twice n rows about the centres of classes, and columns that have nothing to do with them."""
     rng = np.random.default_rng(0)
@@ -130,25 +108,14 @@ def clouds(n_classes, d, n, spread, *, p=None, useless=0, form=np.asarray):
     return form(centres[y] + spread * rng.normal(size=(2 * n, d + useless))), y
 
 
-def corners(n_classes, d, n):
-    return make_classification(
-        2 * n, d, n_informative=d // 2, n_redundant=0, n_classes=n_classes,
-        n_clusters_per_class=1, class_sep=2.0, random_state=0,
-    )  # fmt: skip
-
-
 MANY_CLASSES = {
-    "30": lambda: clouds(30, 40, 400, 3.0),
     "wide": lambda: clouds(30, 150, 300, 4.0),
-    "useless columns": lambda: clouds(40, 30, 600, 2.0, useless=30),
-    "one part held out": lambda: corners(40, 60, 2100),
     "units": lambda: clouds(40, 30, 600, 2.5, form=lambda X: X * 10.0 ** (np.arange(30) % 7 - 3)),
     "sparse": lambda: clouds(
         40, 40, 600, 2.0, form=lambda X: sparse.csr_array(np.maximum(X - 1.0, 0.0))
     ),
     "uneven": lambda: clouds(40, 30, 600, 4.0, p=np.arange(1, 41) / 820),
     "three": lambda: clouds(3, 20, 300, 3.0),
-    "easy": lambda: clouds(30, 30, 300, 0.2),
 }
 
 
@@ -165,14 +132,6 @@ def test_the_radius_suits_many_classes(name):
     )
     best = max(model.score(X[n:], y[n:]) for model in fixed)
     assert auto.score(X[n:], y[n:]) >= 0.8 * best
-
-
-@compiled
-@pytest.mark.parametrize("load", [load_iris, load_breast_cancer])
-def test_raw_columns_of_very_different_size(load):
-    X, y = load(return_X_y=True)
-    scores = cross_val_score(ProjectionFreeClassifier(), X, y, cv=3)
-    assert scores.mean() >= 0.95
 
 
 def test_units_do_not_matter(iris, short_epochs):
@@ -288,15 +247,6 @@ def test_dtypes(iris, short_epochs):
         assert model.coef_.dtype == model.intercept_.dtype == wanted
 
 
-def test_feature_names(iris, short_epochs):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(iris[0], columns=load_iris().feature_names)
-    model = few_rounds(max_iter=1).fit(frame, iris[1])
-    assert model.feature_names_in_.tolist() == load_iris().feature_names
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(frame[frame.columns[::-1]])
-
-
 # --- sparse features ------------------------------------------------------------------------------
 
 
@@ -332,18 +282,12 @@ def as_coo(X):
 
 DUPLICATES = {
     "twice": lambda: (counted(2), counted(12)),
-    "once at first": lambda: (counted(1), counted(3)),
-    "fewer later": lambda: (counted(9), counted(2)),
-    "matrix": lambda: (sparse.csr_matrix(counted(2)), sparse.csr_matrix(counted(12))),
     "single precision": lambda: (counted(2).astype("f4"), counted(12).astype("f4")),
     "integers": lambda: (counted(2).astype(int), counted(12).astype(int)),
     "coordinates": lambda: (as_coo(counted(2)), as_coo(counted(12))),
     "by columns": lambda: (counted(2).tocsc(), counted(12).tocsc()),
     "signs": lambda: (counted(2), counted(4, data=np.array([9.0, -8.0, 1.5, -0.5, 1.0]))),
-    "cancelling": lambda: (counted(2), counted(2, data=np.array([5.0, -5.0, 1.0]))),
     "unsorted": lambda: (counted(2), counted(3, indices=np.array([0, 1, 0, 1]))),
-    "zeros kept": lambda: (counted(2), counted(3, data=np.array([0.0, 3.0, 0.0, 1.0]))),
-    "one row has all": lambda: (counted(2), counted(5, indptr=[0, 6, 6])),
 }
 
 
@@ -399,14 +343,10 @@ def test_sparsify(iris, short_epochs):
 
 WEIGHTS = {
     "small integers": lambda y: 1.0 + y,
-    "their mean 1": lambda y: (1.0 + y) / (1.0 + y).mean(),
     "fractions": lambda y: np.linspace(0.3, 1.7, len(y)),
-    "irrational": lambda y: np.sqrt(2.0 + np.arange(len(y))),
     "tiny": lambda y: 1e-150 * (1.0 + y),
     "huge": lambda y: 1e150 * (1.0 + y),
     "one heavy row": lambda y: np.where(np.arange(len(y)) == 3, 1e3, 1.0),
-    "one light row": lambda y: np.where(np.arange(len(y)) == 3, 1e-3, 1.0),
-    "a rare class": lambda y: np.where(y == 0, 40.5, 1.0),
     "some zeros": lambda y: np.where(np.arange(len(y)) % 4 == 0, 0.0, 1.5 + y),
     "many magnitudes": lambda y: 10.0 ** (np.arange(len(y)) % 7 - 3),
 }
@@ -435,8 +375,11 @@ def test_weights_are_exact(name, batch_size, short_epochs):
         np.testing.assert_allclose(model.coef_, other.coef_, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("method", ["orgfw", "osfw", "ofw", "oaw", "regularized_ofw"])
+@pytest.mark.parametrize(
+    ("method", "kind"),
+    [("orgfw", sparse.csr_array), ("osfw", np.asarray), ("ofw", sparse.csr_array),
+     ("oaw", np.asarray), ("regularized_ofw", np.asarray)],
+)  # fmt: skip
 def test_integer_weights_are_repetitions_where_batches_are_whole(method, kind, iris, short_epochs):
     X, y = (a[:: sized(6, 15)] for a in iris)
     weights = np.random.default_rng(0).integers(0, 4, len(y))
@@ -463,8 +406,8 @@ def test_pickles_keep_the_weights_of_the_past(method, kind, iris, short_epochs):
 
 
 @compiled
-@pytest.mark.parametrize("n", [120, 200, 240, 600])
-def test_balanced_classes_need_no_more_epochs(n):
+def test_balanced_classes_need_no_more_epochs():
+    n = 200
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2], [n * 8 // 10, n * 15 // 100, n * 5 // 100])
     X = rng.normal(size=(n, 6)) + 1.5 * np.eye(3, 6)[y]
@@ -566,15 +509,10 @@ def test_labels_without_a_weight_have_weight_one(iris, short_epochs):
 DATES = {
     "days": (["2020-01-01", "2021-05-03"], "M8[D]", lambda d: d),
     "nanoseconds": (["2020-01-01", "2021-05-03"], "M8[ns]", lambda d: d),
-    "seconds": (["2020-01-01", "2021-05-03"], "M8[s]", lambda d: d),
-    "years": (["2020", "2021"], "M8[Y]", lambda d: d),
-    "days for nanoseconds": (["2020-01-01", "2021-05-03"], "M8[ns]", lambda d: d.astype("M8[D]")),
     "nanoseconds for days": (["2020-01-01", "2021-05-03"], "M8[D]", lambda d: d.astype("M8[ns]")),
-    "dates of Python": (["2020-01-01", "2021-05-03"], "M8[D]", lambda d: d.item()),
     "dates for nanoseconds": (
         ["2020-01-01", "2021-05-03"], "M8[ns]", lambda d: d.astype("M8[D]").item()
     ),
-    "moments of Python": (["2020-01-01", "2021-05-03"], "M8[us]", lambda d: d.item()),
     "strings": (["2020-01-01", "2021-05-03"], "M8[D]", str),
     "durations": ([1, 5], "m8[s]", lambda d: d),
     "durations of Python": (
@@ -618,10 +556,9 @@ def refused(call, argument, value, error, match):
 
 
 @pytest.mark.parametrize(("call", "argument"), ENTRANCES)
-@pytest.mark.parametrize("masked", [True, False])
-def test_masks_do_not_vanish(call, argument, masked):
-    """As learners, whether anything is masked or not."""
-    value = np.ma.array(GOOD[argument], mask=masked)
+def test_masks_do_not_vanish(call, argument):
+    """As learners, though nothing is masked."""
+    value = np.ma.array(GOOD[argument])
     match = rf"{argument} is a masked array; .* {argument}.filled"
     refused(call, argument, value, TypeError, match)
 
@@ -631,14 +568,6 @@ def test_masks_in_lists_do_not_vanish(call, argument):
     rows = np.ma.array(GOOD[argument])
     value = [*GOOD[argument][:2], rows[2] if rows.ndim > 1 else np.ma.masked]
     refused(call, argument, value, TypeError, rf"{argument}\[2\] is a masked array; .*filled")
-
-
-@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")  # of scikit-learn's check
-@pytest.mark.parametrize(("call", "argument"), ENTRANCES)
-def test_missing_values_of_pandas_do_not_vanish(call, argument):
-    pd = pytest.importorskip("pandas")
-    value = (pd.DataFrame if argument == "X" else pd.Series)(GOOD[argument]).astype("Int64")
-    refused(call, argument, value.mask(value == 1), ValueError, "NaN")
 
 
 # --- partial_fit ----------------------------------------------------------------------------------
@@ -1009,11 +938,13 @@ def test_warns_where_the_gap_is_not_reached(iris, short_epochs):
 
 
 @compiled
-@pytest.mark.parametrize("load", [load_iris, load_breast_cancer, load_digits])
+@pytest.mark.parametrize("load", [load_iris, load_breast_cancer])
 def test_defaults_reach_their_gap(load):
-    X, y = load(return_X_y=True)
+    """On raw columns of very different size, and they are accurate."""
+    X, X_test, y, y_test = train_test_split(*load(return_X_y=True), random_state=0)
     model = ProjectionFreeClassifier().fit(X, y)
     assert model.gap_ <= model.tol
+    assert model.score(X_test, y_test) >= 0.95
 
 
 @pytest.mark.parametrize("method", ["orgfw", "osfw", "ofw", "oaw", "regularized_ofw"])
@@ -1057,10 +988,9 @@ def test_pickle_joblib_and_clone(iris, short_epochs):
     assert np.array_equal(clone(model).fit(X, y).coef_, model.coef_)
 
 
-@pytest.mark.parametrize("average", [True, False])
-def test_grid_search_in_a_pipeline_with_string_labels(average, iris, short_epochs):
+def test_grid_search_in_a_pipeline_with_string_labels(iris, short_epochs):
     X, y = iris
-    pipe = make_pipeline(StandardScaler(), few_rounds(average=average))
+    pipe = make_pipeline(StandardScaler(), few_rounds(average=False))
     grid = {"projectionfreeclassifier__radius": [0.01, 3.0, 30.0]}
     search = GridSearchCV(pipe, grid, cv=sized(5, 2)).fit(X, y)
     assert search.best_params_["projectionfreeclassifier__radius"] >= 3.0

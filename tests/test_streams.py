@@ -40,21 +40,6 @@ def test_a_dataset_shares_canonical_memory():
     assert data.dtype == np.float64
 
 
-@pytest.mark.parametrize(
-    ("X", "y", "error", "message"),
-    [
-        (np.ones((2, 2)), [0, 1, 1], ValueError, "y has 3 labels, but 2 are wanted"),
-        (np.ones((2, 2)), [0, -1], ValueError, r"y\[1\] is -1"),
-        (np.ones((2, 2)), [0.0, 1.0], TypeError, "integer class numbers"),
-        ([[0.0, np.nan]], [0], ValueError, r"X\[0, 1\] is nan"),
-        (np.ones(2), [0, 1], ValueError, "X must be a matrix"),
-    ],
-)
-def test_a_dataset_is_validated(X, y, error, message):
-    with pytest.raises(error, match=message):
-        Dataset(X, y)
-
-
 def test_conversion_happens_once(data):
     assert data.astype(np.float64) is data
     single = data.astype(np.float32)
@@ -138,11 +123,6 @@ def test_explicit_rows_are_copied(data):
     np.testing.assert_array_equal(all_rows(stream), [[0, 1, 2], [3, 4, 5]])
 
 
-def test_explicit_rows_need_a_dataset():
-    with pytest.raises(TypeError, match="data must be a Dataset, but it is a list"):
-        IndexedStream([[1.0]], [[0]])
-
-
 @quick
 @given(
     rounds=st.integers(1, 60),
@@ -191,24 +171,6 @@ def test_the_same_seed_gives_the_same_batches(data):
     assert len(stream) == stream.rounds == 8
     assert stream.batch_size == 6
     assert first.shape == (8, 6)
-
-
-def test_two_passes_at_once_do_not_disturb_each_other(data):
-    stream = iid_stream(data, batch_size=2, rounds=6)
-    for one, other in zip(stream, stream, strict=True):
-        np.testing.assert_array_equal(one.rows, other.rows)
-
-
-def test_a_shorter_stream_is_the_beginning_of_a_longer_one(data):
-    short = all_rows(iid_stream(data, batch_size=3, rounds=4, seed=2))
-    long = all_rows(iid_stream(data, batch_size=3, rounds=9, seed=2))
-    np.testing.assert_array_equal(short, long[:4])
-
-
-def test_global_random_state_is_left_alone(data):
-    before = np.random.get_state()[1].copy()  # noqa: NPY002  the state under test
-    all_rows(iid_stream(data, batch_size=3, rounds=4))
-    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
 
 
 def test_rows_are_drawn_with_replacement_and_all_of_them(data):
@@ -286,28 +248,6 @@ def test_bad_sizes_name_the_argument(data, make, change, error):
 def test_a_bad_seed_names_the_argument(data):
     with pytest.raises(TypeError, match=r"^seed must be an integer"):
         iid_stream(data, batch_size=2, rounds=3, seed=None)
-
-
-@pytest.mark.parametrize(
-    "layout",
-    [
-        np.asfortranarray,
-        lambda X: np.repeat(X, 2, axis=0)[::2],
-        lambda X: X.astype(">f8"),
-        lambda X: X.astype(np.uint8),
-        lambda X: X.astype(np.float16),
-        lambda X: X.tolist(),
-    ],
-)
-def test_every_layout_sends_the_same_batches(layout):
-    X = np.arange(24.0).reshape(8, 3)
-    y = np.arange(8) % 2
-    plain = iid_stream(X, y, batch_size=3, rounds=4)
-    other = iid_stream(layout(X), y.astype(">i2"), batch_size=3, rounds=4)
-    for a, b in zip(plain, other, strict=True):
-        np.testing.assert_array_equal(a.X, b.X)
-        np.testing.assert_array_equal(a.y, b.y)
-        assert b.X.dtype == np.float64
 
 
 def test_descriptions(data):

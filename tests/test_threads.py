@@ -203,36 +203,6 @@ def test_locks_are_free_after_a_fork():
     assert found == b"\x01"
 
 
-def test_learners_that_share_their_data():
-    """One Dataset, one stream, one problem and set; float32 is converted once for all."""
-    X, y = make_data()
-    problem = fw.SoftmaxRegression(X.shape[1], 3)
-    ball = fw.RowL1Ball(problem.shape, radius=2.0)
-
-    def call(data, dtype):
-        stream = fw.iid_stream(data, batch_size=7, rounds=T, seed=3)
-        return fw.ORGFW(problem, ball, dtype=dtype).run(stream).decision.tobytes()
-
-    alone = [call(fw.Dataset(X, y), dtype) for dtype in (np.float64, np.float32)]
-    shared = fw.Dataset(X, y)
-    together = in_threads([lambda d=d: call(shared, d) for d in (np.float64, np.float32) * 2])
-    assert together == alone * 2
-
-
-def test_an_error_in_one_thread_does_not_touch_the_others():
-    wanted = work(METHODS["ORGFW"], "fused", 0, np.float64)
-
-    def fail():
-        X, y = make_data()
-        X[5, 2] = np.nan
-        return make(METHODS["ORGFW"]).run([(X, y)] * 3)
-
-    good = [lambda: work(METHODS["ORGFW"], "fused", 0, np.float64)] * 2
-    first, error, second = in_threads([good[0], fail, good[1]])
-    assert first == second == wanted
-    assert isinstance(error, ValueError)
-
-
 @forks
 def test_learners_after_a_fork():
     job = next(jobs())
@@ -442,26 +412,3 @@ def test_threads_by_the_environment(monkeypatch):
     for wrong, error in ((0, ValueError), (1.5, TypeError), (True, TypeError)):
         with pytest.raises(error, match="threads must be"):
             shared(fw.ORGFW, wrong)
-
-
-def test_threads_in_threads():
-    """Learners that share batches, themselves in threads of the user's, all at once."""
-    wanted = shared(fw.ORGFW, 2)[0].decisions
-    found = in_threads([lambda: shared(fw.ORGFW, 2)[0].decisions] * THREADS)
-    for each in found:
-        np.testing.assert_array_equal(each, wanted)
-
-
-@forks
-def test_threads_after_fork():
-    wanted = shared(fw.ORGFW, 2)[0].decisions.tobytes()
-    assert in_a_child(lambda: shared(fw.ORGFW, 2)[0].decisions.tobytes()) == wanted
-
-
-def test_a_failing_round_changes_nothing_with_threads():
-    _, learner, _ = shared(fw.ORGFW, 2)
-    before = learner.play().tobytes(), learner.t
-    X = np.full((30, learner.problem.n_features), 1e308)
-    with pytest.raises(FloatingPointError):
-        learner.observe((X, np.zeros(30, int)))
-    assert before == (learner.play().tobytes(), learner.t)
