@@ -68,7 +68,7 @@ WORLDS = {
     "compiled": World(fast, fw.Simplex(D, 2.0), not JIT, False),
 }
 #: Worlds that need not be seen in all layouts and precisions.
-ALIKE = ("sum, ties", "nuclear", "own set")
+ALIKE = ("sum, ties", "plain", "nuclear", "own set")
 #: Methods that keep the past.
 PAST = ("OFW", "OAW")
 META = {"rounds": ROUNDS, "inner_steps": 3, "base": fw.FTPL(5.0)}
@@ -161,9 +161,16 @@ def _all() -> list[Cell]:
             if world in ALIKE and (layout not in ("dense", "csr") or dtype == "float32"):
                 continue
             # what oracle calls are given has one form, but for the past that files hold
-            if plain and layout != "dense" and dtype == "float32":
+            if (
+                plain
+                and layout != "dense"
+                and (dtype == "float32" or world not in ("softmax", "plain"))
+            ):
+                if WORLDS[world].takes_csr or layout != "csr":
+                    continue
+            if plain and layout not in ("dense", "csr") and method not in PAST:
                 continue
-            if "pairs" in layout and (dtype == "float32" or (plain and method not in PAST)):
+            if "pairs" in layout and (dtype == "float32" or world == "network"):
                 continue
             found.append(Cell(method, world, layout, dtype, engine))
     return found

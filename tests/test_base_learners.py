@@ -43,14 +43,6 @@ def test_ftpl_equals_reference(noise, fresh):
     assert len(np.unique(found, axis=0)) > 2
 
 
-def test_fresh_noise_moves_and_noise_drawn_once_does_not():
-    zero = np.zeros((15, *SHAPE))
-    moving = play(fw.FTPL().on(BALL, rounds=15), zero)
-    still = play(fw.FTPL(fresh=False).on(BALL, rounds=15), zero)
-    assert len(np.unique(moving, axis=0)) > 5
-    assert len(np.unique(still, axis=0)) == 1
-
-
 @pytest.mark.parametrize("step", [0.3, lambda t: 2.0 / math.sqrt(t)])
 def test_ogd_and_rftl_equal_reference(step):
     ds = directions(20)
@@ -107,24 +99,6 @@ def test_regret_of_bases_that_project_is_below_their_bound(method):
         points = play(method(gradient_bound=G).on(BALL, rounds=T), ds)
         assert regret(points, ds) <= 1.5 * BALL.diameter * G * math.sqrt(T)
         assert all(BALL.contains(x) for x in points)
-
-
-@pytest.mark.parametrize("spec", [fw.FTPL(2.0), fw.OGD(0.1), fw.RFTL(0.1)])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_precision_and_read_only_points(spec, dtype):
-    learner = spec.on(BALL, rounds=5, dtype=dtype)
-    x = learner.play()
-    assert x.dtype == dtype
-    assert x.shape == SHAPE
-    assert not x.flags.writeable
-    assert learner.t == 1
-    learner.observe(directions(1)[0])
-    assert learner.t == 2
-    assert learner.play().dtype == dtype
-    assert "round 2" in repr(learner)
-    assert repr(spec) in repr(learner)
-    assert learner.set is BALL
-    assert learner.method is spec
 
 
 def test_functions_have_no_side_effects():
@@ -197,7 +171,3 @@ def test_ftpl_plays_on_any_set():
 def test_bad_arguments(make, error, match):
     with pytest.raises(error, match=match):
         make()
-
-
-def test_numpy_numbers_are_taken():
-    assert fw.FTPL(np.float32(2.0), fresh=np.bool_(False)) == fw.FTPL(2.0, fresh=False)

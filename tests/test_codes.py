@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import fastfw as fw
-import reference as ref
 from fastfw.kernels import _features
 
 RNG = np.random.default_rng(5)
@@ -75,19 +74,6 @@ def test_runs_are_those_of_floats(method, kind):
     np.testing.assert_array_equal(looped.play(), learner.play())
     steps = METHODS[method](engine="steps").run(coded)
     assert np.abs(steps.decision - wanted.decision).max() <= 1e-9
-
-
-def test_orgfw_is_the_reference():
-    coded, _ = streams("rows")
-    X = floats("rows")
-    batches = [(X[b.rows], Y[b.rows]) for b in coded]
-    step, momentum = ref.power_schedule(1.0, 1.0), ref.power_schedule(1.0, 2 / 3)
-    wanted = ref.orgfw(np.zeros((C, D)), batches, 2.0, step, momentum)
-    learner = fw.ORGFW(
-        PROBLEM, BALL, step=fw.power_schedule(1.0, 1.0), momentum=fw.power_schedule(1.0, 2 / 3)
-    )
-    found = learner.run(coded, checkpoints=range(1, T + 2))
-    assert np.abs(found.decisions - wanted.iterates).max() <= 1e-12
 
 
 @pytest.mark.parametrize("method", ["orgfw", "osfw", "regularized"])

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from fastfw import _fetch, datasets
+from fastfw.experiments import compare
 
 # CSV
 

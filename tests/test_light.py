@@ -53,7 +53,6 @@ print(json.dumps(kinds))
     "before",
     [
         "fw.best_fixed_decision",
-        "import fastfw.regret",
         "from fastfw.regret import suboptimality",
         "import fastfw.experiments",
     ],

@@ -7,10 +7,8 @@ import fastfw as fw
 import reference_network as rn
 from layouts import LAYOUTS
 from network_cases import (
-    BIAS_RADIUS,
     RADII,
     SHAPE,
-    WEIGHT_RADIUS,
     inside,
     make_data,
     make_problem,
@@ -261,25 +259,6 @@ def test_places_of_vertices_are_those_of_their_balls(tmp_path):
                 np.savez(tmp_path / "b.npz", **{**arrays, "state.vertices": vertices})
                 with pytest.raises(ValueError, match="out of range"):
                     fw.OAW.load(tmp_path / "b.npz")
-
-
-@pytest.mark.parametrize("name", ["ORGFW", "RegularizedOFW", "OFW", "OAW"])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_random_ties_are_those_of_oracle_calls(name, dtype):
-    """From zeros, where hidden units and rows of W2 are full of equal entries."""
-    problem, _ = make_problem()
-    M = problem.l1_balls(WEIGHT_RADIUS, BIAS_RADIUS, ties="random", seed=4)
-    first = problem.l1_balls(WEIGHT_RADIUS, BIAS_RADIUS)
-    points = []
-    for balls, engine in ((M, "fused"), (M, "steps"), (first, "fused")):
-        options = options_of(name)
-        kind = LEARNERS[name][0]
-        learner = kind(problem, balls, start=np.zeros(problem.shape), engine=engine, **options)
-        assert learner.engine == engine
-        points.append(learner.run(make_stream(rounds=1, dtype=dtype)).decision)
-    eps = np.finfo(dtype).eps
-    assert np.abs(points[0] - points[1]).max() <= 4 * eps * WEIGHT_RADIUS
-    assert np.abs(points[0] - points[2]).max() > 0.1
 
 
 @pytest.mark.parametrize("engine", ENGINES)

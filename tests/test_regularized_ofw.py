@@ -121,29 +121,6 @@ def test_a_set_of_one_point_needs_eta():
         learner.observe(np.ones((4, 2, 3)))
 
 
-@engines
-def test_a_pull_towards_the_start(engine):
-    """A small constant keeps decisions near x_1, a large one lets them go."""
-    problem, ball, stream, _ = case(SHAPES[1])
-    far = [
-        np.linalg.norm(
-            fw.RegularizedOFW(problem, ball, scale=scale, step=STEP, engine=engine)
-            .run(stream)
-            .decision
-        )
-        for scale in (1e-3, 1e3)
-    ]
-    assert far[0] < far[1]
-
-
-def test_memory_does_not_grow():
-    learner = fresh()
-    learner.run(pieces(rounds=2))
-    before = {name: array.nbytes for name, array in learner._engine.arrays().items()}
-    learner.run(pieces(rounds=T))
-    assert before == {name: array.nbytes for name, array in learner._engine.arrays().items()}
-
-
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [

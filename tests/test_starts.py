@@ -95,7 +95,9 @@ def test_a_saved_start_stays(kind, tmp_path):
     assert np.array_equal(kind.load(tmp_path / "a.npz").play(), learner.play())
 
 
-@pytest.mark.parametrize("kind", [fw.ORGFW, fw.OSFW, fw.SVRF, fw.SpiderFW])
+@pytest.mark.parametrize(
+    "kind", [fw.ORGFW, fw.RegularizedOFW, fw.OFW, fw.OAW, fw.SVRF, fw.SpiderFW]
+)
 @pytest.mark.parametrize("d", [SHAPE.d, 1024])
 def test_random_ties_in_compiled_code(kind, d, tmp_path):
     """From zeros, where all hidden units are alike; 1024 features make rows longer than d."""
