@@ -161,13 +161,10 @@ def _all() -> list[Cell]:
             if world in ALIKE and (layout not in ("dense", "csr") or dtype == "float32"):
                 continue
             # what oracle calls are given has one form, but for the past that files hold
-            if (
-                plain
-                and layout != "dense"
-                and (dtype == "float32" or world not in ("softmax", "plain"))
-            ):
-                if WORLDS[world].takes_csr or layout != "csr":
-                    continue
+            once = layout == "dense" or (layout == "csr" and not WORLDS[world].takes_csr)
+            seen = dtype == "float64" and world in ("softmax", "plain")
+            if plain and not (once or seen):
+                continue
             if plain and layout not in ("dense", "csr") and method not in PAST:
                 continue
             if "pairs" in layout and (dtype == "float32" or world == "network"):
