@@ -128,19 +128,6 @@ def test_suboptimality_is_that_of_the_last_decision(data, result):
     assert np.all(result.methods[0].suboptimality > 0)
 
 
-def test_first_losses_are_those_of_zero(result):
-    for run in result.methods:
-        np.testing.assert_allclose(run.losses[:, 0], math.log(3), rtol=1e-15)
-
-
-def test_seconds_grow(result):
-    for run in result.methods:
-        assert np.all(run.seconds >= 0)
-        assert np.all(np.diff(run.seconds, axis=1) >= 0)
-        expected = np.median(run.seconds[:, -1]) / ROUNDS * 1e3
-        assert run.ms_per_round == pytest.approx(expected, rel=1e-14)
-
-
 def test_adversarial_comparator_is_for_the_rows_played(data):
     X, y = data
     result = compare(

@@ -267,12 +267,6 @@ def test_no_entrance_reads_parts_that_do_not_fit(entrance, case):
         ENTRANCES[entrance](X, LABELS)
 
 
-def test_too_large_for_single_precision():
-    S = sparse.csr_array([[0.0, 1e300]])
-    with pytest.raises(ValueError, match=r"X\[0, 1\] is 1e\+300, which float32 cannot hold"):
-        Dataset(S, [0]).astype(np.float32)
-
-
 def test_datasets_and_batches():
     A, y = make_data()
     data, dense = Dataset(sparse.csc_matrix(A), y), Dataset(A, y)
@@ -290,18 +284,6 @@ def test_datasets_and_batches():
     order = [batch.X.toarray() for batch in fw.sorted_stream(data, batch_size=5, rounds=4)]
     wanted = [batch.X for batch in fw.sorted_stream(dense, batch_size=5, rounds=4)]
     np.testing.assert_array_equal(order, wanted)
-
-
-@pytest.mark.parametrize("activation", ["sigmoid", "tanh", "relu"])
-def test_networks_take_sparse_features(activation):
-    A, y = make_data()
-    problem = fw.OneHiddenLayer(D, 2, C, activation)
-    x = np.random.default_rng(0).normal(size=problem.shape)
-    loss, gradient = problem.loss_and_gradient(x, (A, y))
-    for batch in ((sparse.csr_array(A), y), Dataset(sparse.csr_array(A), y)):
-        assert abs(problem.loss(x, batch) - loss) <= 1e-13
-        np.testing.assert_allclose(problem.gradient(x, batch), gradient, rtol=0, atol=1e-13)
-    np.testing.assert_allclose(problem.logits(x, sparse.csr_array(A)), problem.logits(x, A))
 
 
 # --- losses and gradients -------------------------------------------------------------------------
@@ -518,7 +500,7 @@ def test_the_past_on_sparse_rows(name, model, dtype, tmp_path):
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 @pytest.mark.parametrize("model", ["softmax", "network", "sets with more entries"])
-@pytest.mark.parametrize("step", [0.3, 0.95, "line-search"])
+@pytest.mark.parametrize("step", [0.95, "line-search"])
 @pytest.mark.parametrize("eta", [None, 20.0])
 def test_regularized_ofw(model, kind, step, eta):
     """A pull towards a start that is not zero; the layout changes between rounds."""

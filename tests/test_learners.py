@@ -229,36 +229,6 @@ def test_rounds_are_whole_whatever_handlers_raise(engine, twice, monkeypatch):
     assert same(learner.average, twin.average)
 
 
-def lines_run(play):
-    """How many lines of Python the package runs for a call."""
-    count = 0
-
-    def trace(frame, event, argument):
-        nonlocal count
-        count += event == "line"
-        return trace
-
-    def enter(frame, event, argument):
-        return trace if "fastfw" in frame.f_globals.get("__name__", "") else None
-
-    sys.settrace(enter)
-    try:
-        play()
-    finally:
-        sys.settrace(None)
-    return count
-
-
-@engines
-def test_checkpoints_cost_no_more_the_more_there_are(engine):
-    def run(rounds, stream=make_stream):
-        learner, source = make(METHODS["ORGFW"], engine), stream(rounds=rounds)
-        return lines_run(lambda: learner.run(source, checkpoints=range(1, rounds + 2)))
-
-    run(2)  # imports, and compiles
-    assert run(160) <= 2.2 * run(80)
-
-
 @engines
 def test_empty_streams(engine):
     learner = make(METHODS["ORGFW"], engine)
@@ -535,33 +505,6 @@ def custom(learner, **options):
     return learner(Quadratic((2, 3)), Box((2, 3)), **options)
 
 
-@pytest.mark.parametrize("learner", [fw.ORGFW, fw.OSFW])
-def test_custom_problem_and_set(learner):
-    rng = np.random.default_rng(0)
-    batches = [0.3 + rng.standard_normal((4, 2, 3)) for _ in range(ROUNDS)]
-    made = custom(learner)
-    assert made.engine == "steps"
-    result = made.run(batches)
-    # the pseudocode
-    x = x_back = np.zeros((2, 3))
-    d, total = np.zeros((2, 3)), np.zeros((2, 3))
-    for t, batch in enumerate(batches, start=1):
-        eta = 1.0 / (t + 1)
-        g, g_back = x - batch.mean(axis=0), x_back - batch.mean(axis=0)
-        if learner is fw.ORGFW:
-            d = g if t == 1 else g + (1 - eta) * (d - g_back)
-        else:
-            rho = (t + 1) ** (-2 / 3)
-            d = (1 - rho) * d + rho * g
-        loss = 0.5 * (g**2).sum()
-        assert abs(result.losses[t - 1] - loss) <= 1e-13
-        total += x
-        x_back, x = x, x + eta * (np.where(d > 0, -1.0, 1.0) - x)
-    assert np.abs(result.decision - x).max() <= 1e-13
-    assert np.abs(result.average - total / ROUNDS).max() <= 1e-13
-    assert result.gradient_evaluations in (ROUNDS, 2 * ROUNDS)
-
-
 def test_a_custom_problem_on_the_ball_and_a_custom_set_for_softmax():
     problem, ball = problem_and_ball()
 
@@ -670,34 +613,6 @@ def test_errors_of_custom_problems_name_the_round():
     with pytest.raises(ValueError, match="round 2: 7: no batch"):
         learner.run([np.ones((4, 2, 3)), None])
     assert learner.t == 1
-
-
-def test_zeros_are_the_start_only_where_they_are_feasible():
-    class Simplex:
-        """Entries that are positive and sum to one; zero is outside."""
-
-        shape, diameter = (4,), 2.0**0.5
-
-        def lmo(self, direction):
-            v = np.zeros(4)
-            v[np.argmin(direction)] = 1.0
-            return v
-
-    class Linear:
-        shape = (4,)
-
-        def loss(self, x, batch):
-            return float(x @ batch)
-
-        def gradient(self, x, batch):
-            return np.asarray(batch)
-
-    learner = fw.ORGFW(Linear(), Simplex())
-    assert learner.play().tolist() == [1.0, 0.0, 0.0, 0.0]
-    assert custom(fw.ORGFW).play().tolist() == np.zeros((2, 3)).tolist()
-    for _ in range(10):
-        learner.observe(np.array([1.0, 0.0, 2.0, 3.0]))
-        assert abs(learner.play().sum() - 1.0) <= 10 * EPS
 
 
 def refuses_to_be_written(array):

@@ -244,14 +244,6 @@ def test_what_is_no_point_is_refused(name):
         assert own.contains(bad) is False
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_is_no_point_is_refused_by_products_that_project(case):
-    own = fw.ProductSet([fw.L1Ball(2, 1.0), fw.LInfBall((2, 2), 1.0)])
-    make, kind, message = REFUSED[case]
-    with pytest.raises(kind, match=f"x.*{message}"):
-        own.project(make(own.shape))
-
-
 @every
 def test_any_layout(name):
     own = SETS[name]()
@@ -425,52 +417,6 @@ def test_projections_of_very_large_points(name, size):
 
 
 entries = st.one_of(st.sampled_from([0.0, 1.0, -1.0, 0.5, 2.0]), st.floats(-4, 4, width=32))
-
-
-@quick
-@given(
-    st.lists(entries, min_size=2, max_size=7), st.integers(1, 6), st.sampled_from([0.5, 1.0, 3.0])
-)
-def test_k_sparse_projection_by_bisection(numbers, k, radius):
-    """The threshold found by bisection on a sum that decreases with it gives the same point."""
-    x = np.array(numbers)
-    own = fw.KSparsePolytope(x.size, k=min(k, x.size), radius=radius)
-    a = np.abs(x)
-
-    def shrunk(theta):
-        return np.minimum(np.maximum(a - theta, 0.0), radius)
-
-    low, high = 0.0, float(a.max())
-    if shrunk(0.0).sum() <= own.k * radius:
-        high = 0.0
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if shrunk(middle).sum() > own.k * radius else (low, middle)
-    wanted = np.copysign(shrunk(high), x)
-    assert np.abs(own.project(x) - wanted).max() <= 32 * EPS * (a.max() + own.k * radius)
-
-
-def test_rows_of_one_entry_are_the_row_l1_ball():
-    """K = 1: the same oracle, projection and diameter."""
-    rows, ball = fw.RowKSparsePolytope((3, 4), 1, 2.0), fw.RowL1Ball((3, 4), 2.0)
-    assert rows.diameter == ball.diameter
-    for g in directions((3, 4), 9, seed=5):
-        assert np.array_equal(rows.lmo(g), ball.lmo(g))
-        assert np.abs(rows.project(g) - ball.project(g)).max() <= 32 * EPS * (np.abs(g).max() + 2)
-
-
-@quick
-@given(st.lists(entries, min_size=2, max_size=7), st.sampled_from([0.25, 1.0, 3.0]))
-def test_simplex_projection_meets_its_conditions(numbers, radius):
-    """P = max(x - theta, 0) for one theta, and sums to the radius."""
-    x = np.array(numbers)
-    p = fw.Simplex(x.size, radius).project(x)
-    assert abs(p.sum() - radius) <= 8 * EPS * x.size * radius
-    used = p > 0.0
-    theta = x[used] - p[used]
-    bound = 8 * EPS * x.size * (radius + np.abs(x).max())
-    assert np.ptp(theta) <= bound
-    assert x[~used].max(initial=-math.inf) <= theta.max() + bound
 
 
 # --- flows ----------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ import pytest
 
 import fastfw as fw
 import reference_network as rn
-from layouts import LAYOUTS
 from network_cases import (
     RADII,
     SHAPE,
@@ -141,17 +140,6 @@ def test_huge_inputs_stay_finite(activation):
     assert np.isfinite(gradient).all()
     wanted, _ = rn.loss_and_gradient(x, 1e3 * X, y, shape=SHAPE, activation=activation)
     assert value == pytest.approx(wanted, rel=1e-12)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_any_layout(layout):
-    X, y = make_data()
-    problem, _ = make_problem()
-    x = np.random.default_rng(8).standard_normal(problem.shape)
-    wanted = problem.loss_and_gradient(x, (X, y))
-    value, gradient = problem.loss_and_gradient(LAYOUTS[layout](x), (LAYOUTS[layout](X), y))
-    assert value == wanted[0]
-    assert np.array_equal(gradient, wanted[1])
 
 
 @pytest.mark.parametrize(

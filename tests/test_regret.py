@@ -253,12 +253,6 @@ def test_useless_features():
     assert_certified(solve(X, y, 3, 5.0), X, y, 5.0)
 
 
-def test_more_features_than_samples():
-    X, y = blobs(1, n=15, d=60, n_classes=3, spread=4.0)
-    for radius in (0.5, 3.0):
-        assert_certified(solve(X, y, 3, radius), X, y, radius)
-
-
 def test_bad_scales_reach_the_interior_point_method(monkeypatch):
     called = []
     original = _solver._interior_point
@@ -283,13 +277,6 @@ def test_float32_features_are_used_in_float64():
     double = solve(X.astype(np.float32).astype(float), y, 3, 2.0, tol=1e-10)
     np.testing.assert_array_equal(single.decision, double.decision)
     assert single.decision.dtype == np.float64
-
-
-def test_sum_is_n_times_mean():
-    X, y = blobs(3, n=40, d=5, n_classes=3)
-    mean, total = (solve(X, y, 3, 2.0, reduction, tol=1e-10) for reduction in ("mean", "sum"))
-    assert total.value == pytest.approx(40 * mean.value, rel=1e-9)
-    assert_certified(total, X, y, 2.0, 1e-10, "sum")
 
 
 def test_samples_first(monkeypatch):
@@ -375,25 +362,6 @@ def test_hessians_in_single_precision_cost_no_accuracy(monkeypatch):
     best = solve(X, y, 3, 2.0, tol=1e-10)
     assert_certified(best, X, y, 2.0, 1e-10)
     assert best.value == pytest.approx(expected.value, abs=1e-10)
-
-
-class LmoOnly:
-    """A row-l1 ball that cannot project."""
-
-    def __init__(self, shape, radius):
-        self.shape, self._ball = shape, fw.RowL1Ball(shape, radius)
-        self.lmo, self.diameter = self._ball.lmo, self._ball.diameter
-
-
-@pytest.mark.parametrize("radius", [0.5, 4.0])
-def test_set_without_projection(radius):
-    X, y = blobs(8, n=30, d=4, n_classes=3)
-    problem = fw.SoftmaxRegression(4, 3)
-    best = fw.best_fixed_decision(problem, LmoOnly((3, 4), radius), X, y)
-    expected = solve(X, y, 3, radius, tol=1e-10)
-    assert fw.RowL1Ball((3, 4), radius).contains(best.decision)
-    assert 0 <= best.gap <= 1e-6 * best.value
-    assert expected.value - 1e-12 <= best.value <= expected.value + best.gap
 
 
 class LeastSquares:

@@ -406,10 +406,3 @@ def test_quick_runs_are_shorter(blobs, tmp_path, figure, quick, rounds):
     work = {work.settings["method"]: work for work in plan.plan(0, None).tasks[-9:]}["orgfw"]
     assert work.settings["rounds"] == rounds
     assert len(plan.seeds) == (3 if quick else 6)
-
-
-def test_data_sets_by_default():
-    from fastfw.experiments.reproduction import _FULL_DATA, _QUICK_DATA
-
-    assert _QUICK_DATA == ("fashion-mnist-4k",)
-    assert _FULL_DATA == ("mnist", "cifar10")

@@ -267,15 +267,6 @@ def test_files_that_are_something_else(content, tmp_path):
     one_line(path)
 
 
-def test_arrays_that_are_something_else(tmp_path):
-    path = tmp_path / "learner.npz"
-    np.savez(path, X=np.ones(3))
-    one_line(path)
-    with path.open("wb") as file:
-        np.save(file, np.ones(3))
-    one_line(path)
-
-
 # --- files that are meant to do harm --------------------------------------------------------------
 
 
