@@ -23,6 +23,7 @@ MAKERS = {
     "OFW pairs": Cell("OFW", "softmax", "pairs", "float64", "fused"),
     "OFW csr": Cell("OFW", "softmax", "csr", "float64", "fused"),
     "OFW steps": Cell("OFW", "softmax", "csr", "float64", "steps"),
+    "OFW past": Cell("OFW", "softmax", "pairs", "float64", "steps"),
     "OAW": Cell("OAW", "network", "dense", "float64", "fused"),
     "RegularizedOFW steps": Cell("RegularizedOFW", "softmax", "dense", "float64", "steps"),
     "MORGFW": Cell("MORGFW", "softmax", "dense", "float64", "fused"),
@@ -97,6 +98,76 @@ def test_states_that_lie(cell, tmp_path):
                     total = np.full_like(arrays[f"state.{name}"], value)
                 write(path, header, {**arrays, f"state.{name}": total})
                 refused(cell, path)
+
+
+def put(*where_and_value):
+    """Replace items of an array: places and values in turns."""
+
+    def change(array):
+        array = array.copy()
+        for where, value in zip(where_and_value[::2], where_and_value[1::2], strict=True):
+            array[where] = value
+        return array
+
+    return change
+
+
+def full(value):
+    return lambda array: np.full_like(array, value)
+
+
+PAST = [
+    *(("labels", put(0, value)) for value in (3, -1)),
+    ("numbers", put(0, 23)), ("numbers", put(-1, 24)), ("numbers", put(0, -1)),
+    *(("sources", put((0, k), value)) for k, value in ((2, 10**6), (1, 3), (2, -1))),
+    ("samples", lambda a: a[1:]), ("samples", lambda a: a[::-1]), ("scalars", put(0, 0.0)),
+]  # fmt: skip
+ACTIVE = [
+    ("vertices", lambda a: np.concatenate([a[:1], a[:1], a[2:]])), ("vertices", lambda a: a[1:]),
+    ("vertices", full(5)), ("vertices", full(-6)), ("weights", lambda a: -a),
+    ("weights", lambda a: a * 0.5), ("weights", lambda a: a[1:]),
+    ("start_weight", lambda a: a - 2.0), ("steps", lambda a: a - 100),
+]  # fmt: skip
+#: What no round leaves: numbers out of range, parts that do not fit together.
+DAMAGED = [
+    (MAKERS["ORGFW"], [
+        ("index", put(1, 5)), ("index", put(0, 2**40)), ("index", put(2, -1)),
+        ("u", lambda a: a[:, :-1]), ("u", put((1, 2), 1e3)), ("value", put(0, 1e9)),
+        *(("scalars", put(0, value)) for value in (0.0, 1e-320, 2.0)),
+        ("scalars", put(1, np.nan)), ("scalars", put(2, 1.5)), ("scalars", put(3, 0.5)),
+        ("scalars", put(3, 2.0)),
+    ]),
+    (MAKERS["OSFW network"], [("index", lambda a: a + 5), ("tail", lambda a: a * 100)]),
+    (Cell("OFW", "softmax", "dense", "float64", "fused"), PAST),
+    (MAKERS["OFW past"], [
+        ("past.0.0", lambda a: a[3:]), ("past.0.1", lambda a: a[3:]),
+        ("past.0.ends", put(0, 10**6)), ("past.samples", lambda a: a[1:]),
+        ("past.0.0", lambda a: a[:, :-1].copy()),
+    ]),
+    (Cell("OAW", "softmax", "dense", "float64", "fused"), [*PAST, *ACTIVE]),
+    (Cell("OAW", "softmax", "dense", "float64", "steps"), ACTIVE),
+    (Cell("RegularizedOFW", "softmax", "dense", "float64", "fused"), [
+        ("constant", full(0.0)), ("constant", full(-1.0)), ("scalars", full(7.0)),
+    ]),
+    (MAKERS["MORGFW"], [
+        ("index", full(99)), ("value", full(7.0)), ("bound", full(np.nan)), ("sums", full(np.inf)),
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("cell", "changes"), DAMAGED, ids=lambda given: str(given)[:40])
+def test_states_that_no_round_leaves(cell, changes, tmp_path):
+    path = tmp_path / "learner.npz"
+    header, arrays = half(cell, path)
+    write(path, header, arrays)
+    cell.kind.load(path)
+    for name, change in changes:
+        write(path, header, {**arrays, f"state.{name}": change(arrays[f"state.{name}"])})
+        one_line(path, cell.kind)
+    rest = {name: array for name, array in arrays.items() if name != "start"}
+    for other in ({"start": full(9.0)(arrays["start"])}, {}, {**arrays, "more": np.ones(3)}):
+        write(path, header, {**rest, **other})
+        one_line(path, cell.kind)
 
 
 COUNTS = (10**30, HUGE, 10**9, 0, -1, 2.5, "9", [9], True)

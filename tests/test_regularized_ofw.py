@@ -138,22 +138,6 @@ def test_bad_arguments(options, error, message):
         fresh(**options)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("constant", 0.0), ("constant", -1.0), ("scalars", 7.0)],
-)
-def test_damaged_files_are_refused(name, value, tmp_path):
-    learner = fresh()
-    learner.run(pieces(rounds=5))
-    learner.save(tmp_path / "learner.npz")
-    with np.load(tmp_path / "learner.npz") as archive:
-        arrays = {key: archive[key] for key in archive.files}
-    arrays[f"state.{name}"] = np.full_like(arrays[f"state.{name}"], value)
-    np.savez(tmp_path / "bad.npz", **arrays)
-    with pytest.raises(ValueError, match="is not a saved RegularizedOFW"):
-        fw.RegularizedOFW.load(tmp_path / "bad.npz")
-
-
 def test_an_earlier_name_of_the_constant(tmp_path):
     with pytest.warns(DeprecationWarning, match="eta is called scale now") as caught:
         learner = fresh(eta=3.0, step=STEP)
