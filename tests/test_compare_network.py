@@ -174,33 +174,3 @@ def test_one_trial_without_test_data_shows_no_nan(tmp_path):
             "test_accuracy_at_common_time", "least_gap",
         }  # fmt: skip
         assert "nan" not in row.values()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("--problem network --setting adversarial", "--setting adversarial is not for"),
-        ("--problem network --bounds", "--bounds is not for"),
-        ("--problem network --preset theory", "--preset is not for"),
-        ("--problem network --inner-steps 3", "--inner-steps is not for"),
-        ("--problem network --methods morgfw", "unknown method 'morgfw'"),
-        ("--problem network --hidden 0", "--hidden"),
-        ("--problem networks", "did you mean 'network'"),
-        ("--problem network --data nowhere.npz", "nowhere.npz"),
-        ("--hidden 3", "--hidden: it is for --problem network"),
-        ("--init zeros", "--init: it is for --problem network"),
-        ("--methods svrf", "svrf, spiderfw are for --problem network"),
-        ("compare-network --setting adversarial", "unrecognized arguments: --setting"),
-        ("compare-network --bounds", "unrecognized arguments: --bounds"),
-        ("compare-network --methods morgfw", "unknown method 'morgfw'"),
-        ("compare-network --init ones", "--init: unknown 'ones'; known: zeros, vertex, random"),
-    ],
-)
-def test_unusable_command_lines(arguments, message, tmp_path, capsys):
-    out = tmp_path / "out"
-    command = [] if arguments.startswith("compare") else ["compare"]
-    assert cli.main([*command, *arguments.split(), "--out", str(out)]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
-    assert not out.exists()

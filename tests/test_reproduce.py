@@ -338,33 +338,6 @@ def test_the_command_prints_claims_and_names_its_files(whole, blobs, tmp_path, c
         assert (out / name).is_file()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["figure4"], "unknown 'figure4'; did you mean 'figure"),
-        ([], "figure1|figure2|figure3"),
-        (["figure1", "--trials", "0"], "a whole number of at least 1"),
-        (["figure1", "--data", "nmist"], "did you mean 'mnist'"),
-        (["figure1", "--data", "a.npz", "b.npz", "--titles", "A"], "1 given for 2 data sets"),
-        (["figure1", "--data", "mnist", "--root", "/nowhere/at/all"], "is not a folder"),
-        (["figure1", "--data", "mnist", "cifar10", "mnist"], "data: name each data set once"),
-        (["figure1", "--data", "mnist,cifar10"], "data sets are given with spaces between them"),
-        (["--data", "mnist", "figure1"], "figure1|figure2|figure3; name it before any option"),
-        (["figure1", "--radius", "-1,5"], "--radius: '-1,5' given, a finite number above 0"),
-        (["figure1", "--titles", "-A"], "begins with '-' is given as --titles=VALUE"),
-        (["figure1", "figure2"], "unrecognized arguments: figure2; a value has to follow"),
-    ],
-)
-def test_unusable_input_is_one_line(tmp_path, capsys, arguments, message):
-    out = tmp_path / "out"
-    assert main(["reproduce", *arguments, "--out", str(out)]) == 2
-    printed, err = capsys.readouterr()
-    assert printed == ""
-    assert err.count("\n") == 1
-    assert message in err
-    assert not out.exists()
-
-
 def test_arguments_are_checked(blobs, tmp_path):
     for options, message in (
         ({"figure": "figure9"}, "figure: unknown"),

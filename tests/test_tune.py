@@ -208,38 +208,3 @@ def test_the_table_of_one_trial_shows_no_nan(data, monkeypatch):
     overflowing(monkeypatch, lambda constants: True)
     table = format_grid(grid_search(data, **options))
     assert table.splitlines()[-1].split()[2:] == ["overflow", "-", "-", "-", "-"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--method", "orgwf"], "did you mean 'orgfw'"),
-        (["--method", "orgfw,osfw"], "one method"),
-        (["--method", "svrf"], "unknown method 'svrf'; known: orgfw"),
-        (["--jobs", "0"], "a whole number other than 0"),
-        (["--method", "ofw", "--momentum", "1,1"], "has no momentum"),
-        (["--step", "x"], "C,E wanted"),
-        (["--step", "-1,1"], "--step: '-1,1' given, C,E wanted with C above 0"),
-        (["--step", "1,1", "-1/2,1"], "--step: '-1/2,1' given, C,E wanted with C above 0"),
-        (["--step", "1,-1"], "--step: '1,-1' given"),
-        (["--step", "1,1,2,1"], "such as 1,2/3; several are given with spaces between them"),
-        (["--step", "-x"], "begins with '-' is given as --step=VALUE"),
-        (["--step=-x"], "--step: '-x' given"),
-        (["--step"], "--step: expected at least one argument"),
-        (["--step", "1,1", "--step", "1,1"], "step: (1.0, 1.0) is given twice"),
-        (["--momentum", "-.5,1"], "--momentum: '-.5,1' given"),
-        (["--eta", "-1e3", "2"], "--eta: '-1e3' given, a finite number above 0 wanted ("),
-        (["--eta", "1,2"], "a finite number above 0 wanted; several are given with spaces"),
-        (["--scale", "-inf"], "begins with '-' is given as --scale=VALUE"),
-        (["--data", "a", "b"], "unrecognized arguments: b; a value has to follow its option"),
-        (["--jobs", "-1.5"], "--jobs: '-1.5' given"),
-    ],
-)
-def test_unusable_input_is_one_line(tmp_path, capsys, arguments, message):
-    out = tmp_path / "out"
-    assert main(["tune", *arguments, "--out", str(out)]) == 2
-    printed, err = capsys.readouterr()
-    assert printed == ""
-    assert err.count("\n") == 1
-    assert message in err
-    assert not out.exists()
