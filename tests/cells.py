@@ -19,7 +19,7 @@ import fastfw as fw
 from fastfw.learners import TABLE
 from sizes import JIT
 
-N, D, C, ROUNDS, BATCH = 24, 5, 3, 6, 4
+N, D, C, ROUNDS, BATCH = 24, 5, 3, 5, 4
 
 
 def squares(x, X, y):

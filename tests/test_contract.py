@@ -18,10 +18,8 @@ from sizes import about_compiling, quiet
 pytestmark = pytest.mark.filterwarnings("ignore::fastfw.EngineWarning")
 cells = pytest.mark.parametrize("cell", CELLS, ids=str)
 #: Enough where neither precision nor the way batches come matters.
-few = pytest.mark.parametrize(
-    "cell", [cell for cell in CELLS if cell[2:4] in (("dense", "float64"), ("csr", "float64"))],
-    ids=str,
-)  # fmt: skip
+USUAL = (("dense", "float64"), ("csr", "float64"))
+few = pytest.mark.parametrize("cell", [cell for cell in CELLS if cell[2:4] in USUAL], ids=str)
 
 
 def fail(cell: Cell, learner):
@@ -32,7 +30,10 @@ def fail(cell: Cell, learner):
         learner.fit(X, y, iterations=3) if cell.offline else learner.run([batch, (X, y)])
 
 
-@few
+@pytest.mark.parametrize(
+    "cell", [cell for cell in CELLS if cell[1] in ("softmax", "plain") and cell[2:4] in USUAL],
+    ids=str,
+)  # fmt: skip
 def test_learners_are_freed_by_reference_counting(cell):
     stream = fw.iid_stream(cell.batches()[0].data, batch_size=3, rounds=4)
     uses = [lambda learner: cell.play(learner, 0, 2), lambda learner: fail(cell, learner)]

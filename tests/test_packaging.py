@@ -90,17 +90,3 @@ def test_what_runs_without_the_compiler_is_there():
     for file, _, test in (entry.partition("::") for entry in MATHEMATICS):
         source = (ROOT / "tests" / f"{file}.py").read_text(encoding="utf-8")
         assert f"\ndef {test or 'test_'}" in source, (file, test)
-
-
-def test_kernels_refuse_another_name():
-    spec = importlib.util.spec_from_file_location("kernels", ROOT / "kernels" / "__init__.py")
-    assert spec is not None
-    assert spec.loader is not None
-    with pytest.raises(ImportError, match=r"fastfw\.kernels"):
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
-
-
-def test_public_names_exist():
-    assert len(set(fastfw.__all__)) == len(fastfw.__all__)
-    missing = [name for name in fastfw.__all__ if not hasattr(fastfw, name)]
-    assert missing == []
