@@ -17,6 +17,7 @@ import operator
 import sys
 import warnings
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -403,6 +404,12 @@ def check_seed(value: object, name: str = "seed") -> int | tuple[int, ...]:
             raise ValueError(f"{name} must not be an empty sequence; give an integer >= 0")
         return parts
     return positive_int(value, name, minimum=0)
+
+
+@lru_cache(maxsize=64)
+def seed_bits(seed: int | tuple[int, ...]) -> int:
+    """64 bits from a seed that may be a sequence, the same everywhere."""
+    return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
 
 
 def describe(value: object, *, bare: bool = False) -> str:

@@ -105,6 +105,10 @@ def descend(
     """
     point = best = start
     lowest, idle = start.value, 0
+
+    def ended(iterations: int, reason: str) -> Outcome:
+        return Outcome(best, iterations, "converged" if limits.reached(best) else reason)
+
     for iteration in range(limits.iterations + 1):
         if limits.reached(point):
             if polish == 0 or point.gap <= _PRECISION * abs(point.value):  # nothing to gain
@@ -126,8 +130,7 @@ def descend(
         if new is None:
             if model.reset():
                 continue
-            reason = "converged" if limits.reached(best) else "stalled"
-            return Outcome(best, iteration, reason)
+            return ended(iteration, "stalled")
         model.learn(point, new, length)
         point = new
         if point.value < lowest - limits.rounding(point) or point.gap < best.gap:
@@ -137,10 +140,8 @@ def descend(
         if point.gap <= best.gap:
             best = point
         if idle == 20:  # wandering where values differ by rounding alone
-            reason = "converged" if limits.reached(best) else "stalled"
-            return Outcome(best, iteration + 1, reason)
-    reason = "converged" if limits.reached(best) else "iterations"
-    return Outcome(best, limits.iterations, reason)
+            return ended(iteration + 1, "stalled")
+    return ended(limits.iterations, "iterations")
 
 
 def alternate(
@@ -606,31 +607,33 @@ class _PrimalDual(NamedTuple):
         return 1.0 / max(1.0, *shrinking)
 
 
-class _NewtonSystem:
-    """Linearised optimality conditions at an interior point, reduced to (H + D) dz = ... ."""
+def _newton_system(
+    hessian: Array, indicator: Array, at: _PrimalDual
+) -> Callable[[Array, Array, Array], _PrimalDual]:
+    """Linearise the optimality conditions at an interior point, reduced to (H + D) dz = ... .
 
-    def __init__(self, hessian: Array, indicator: Array, at: _PrimalDual):
-        self._hessian, self._indicator, self._at = hessian, indicator, at
-        p, q = at.u / at.a, at.w / at.b
-        self._d = d = 1.0 / (p + q)
-        self._factor = _factor(hessian + np.diag(d))
-        self._pull = (d * (p - q))[:, None] * indicator
-        self._response = cho_solve(self._factor, self._pull, check_finite=False)
-        rest = at.slack / at.y + (4.0 * p * q * d) @ indicator
-        self._schur = self._pull.T @ self._response + np.diag(rest)
+    Returns a solver for the changes that move the products u a, w b, slack y by given amounts, to
+    first order.
+    """
+    p, q = at.u / at.a, at.w / at.b
+    d = 1.0 / (p + q)
+    factor = _factor(hessian + np.diag(d))
+    pull = (d * (p - q))[:, None] * indicator
+    response = cho_solve(factor, pull, check_finite=False)
+    schur = pull.T @ response + np.diag(at.slack / at.y + (4.0 * p * q * d) @ indicator)
 
-    def solve(self, cu: Array, cw: Array, cs: Array) -> _PrimalDual:
-        """Return changes that move the products u a, w b, slack y by cu, cw, cs to first order."""
-        at, indicator = self._at, self._indicator
+    def solve(cu: Array, cw: Array, cs: Array) -> _PrimalDual:
         rho = cu / at.a - cw / at.b
-        plain = cho_solve(self._factor, self._d * rho, check_finite=False)
-        right = cs / at.y + (cu / at.a + cw / at.b) @ indicator - self._pull.T @ (rho - plain)
-        dy = np.asarray(np.linalg.solve(self._schur, right), dtype=float)
-        slopes = np.asarray(self._hessian @ (plain - self._response @ dy), dtype=float)
+        plain = cho_solve(factor, d * rho, check_finite=False)
+        right = cs / at.y + (cu / at.a + cw / at.b) @ indicator - pull.T @ (rho - plain)
+        dy = np.asarray(np.linalg.solve(schur, right), dtype=float)
+        slopes = np.asarray(hessian @ (plain - response @ dy), dtype=float)
         each: Array = indicator @ dy
         da, db = each + slopes, each - slopes
         du, dw = (cu - at.u * da) / at.a, (cw - at.w * db) / at.b
         return _PrimalDual(du, dw, -(du + dw) @ indicator, da, db, dy)
+
+    return solve
 
 
 def _interior_point(
@@ -661,12 +664,12 @@ def _interior_point(
         if gap <= tol:
             break
         try:
-            system = _NewtonSystem(hessian, indicator, at)
+            solve = _newton_system(hessian, indicator, at)
             ua, wb, sl = at.u * at.a, at.w * at.b, at.slack * at.y
-            ahead = system.solve(-ua, -wb, -sl)
+            ahead = solve(-ua, -wb, -sl)
             left = at.moved(at.longest(ahead), ahead).gap() / gap
             centre = left**3 * gap / (2 * len(g) + len(counts))
-            step = system.solve(
+            step = solve(
                 centre - ua - ahead.u * ahead.a,
                 centre - wb - ahead.w * ahead.b,
                 centre - sl - ahead.slack * ahead.y,
@@ -688,9 +691,10 @@ def _interior_point(
 
 
 def decompose(
+    evaluate: Callable[[Array], Point],
     objective: Objective,
     lmo: Callable[[Array], Array],
-    x: Array,
+    start: Point,
     limits: Limits,
 ) -> Outcome:
     """Simplicial decomposition, for sets that only know linear minimisation.
@@ -700,12 +704,8 @@ def decompose(
     simplex, to a tenth of the gap; weights that become zero drop their vertex. The certificate
     is the gap over the whole set.
     """
-
-    def evaluate(x: Array) -> Point:
-        value, gradient = objective(x)
-        return Point(x, value, gradient, float(np.vdot(gradient, x - lmo(gradient))))
-
-    point = best = evaluate(x)
+    point = best = start
+    shape = start.x.shape
     atoms = point.x.ravel()[None, :]
     weights = np.ones(1)
     for iteration in range(limits.iterations + 1):
@@ -720,7 +720,7 @@ def decompose(
         weights = np.append(weights[keep], 0.0)
 
         def on_hull(w: Array, atoms: Array = atoms) -> Point:
-            value, gradient = objective((w @ atoms).reshape(x.shape))
+            value, gradient = objective((w @ atoms).reshape(shape))
             slopes = atoms @ gradient.ravel()
             slopes -= slopes.min()  # constants mean nothing on the simplex
             return Point(w, value, slopes, float(slopes @ w))
@@ -730,7 +730,7 @@ def decompose(
         if inner.iterations == 0:
             return Outcome(best, iteration, "stalled")
         weights = inner.point.x
-        point = evaluate((weights @ atoms).reshape(x.shape))
+        point = evaluate((weights @ atoms).reshape(shape))
         if point.gap <= best.gap:
             best = point
     return Outcome(best, limits.iterations, "iterations")

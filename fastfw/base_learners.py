@@ -15,7 +15,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -23,17 +22,21 @@ import numpy.typing as npt
 
 from fastfw._checks import (
     FloatArray,
+    boolean,
     check_seed,
+    choice,
     float_dtype,
     freeze,
     positive_float,
     positive_int,
     require,
+    seed_bits,
 )
 from fastfw.learners._guard import Guard
 from fastfw.learners._starts import given_or_usual
-from fastfw.schedules import PowerSchedule
+from fastfw.schedules import PowerSchedule, power_schedule
 from fastfw.sets._answers import diameter_of, projected, vertex_for
+from fastfw.sets._convex import finite_direction, point_of
 
 __all__ = ["FTPL", "OGD", "RFTL", "BaseLearner", "LinearLearner", "Turn"]
 
@@ -62,12 +65,6 @@ class Turn(NamedTuple):
     rounds: int
     k: int
     seed: int
-
-
-@lru_cache(maxsize=64)
-def seed_bits(seed: int | tuple[int, ...]) -> int:
-    """64 bits from a seed that may be a sequence, the same everywhere."""
-    return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
 
 
 class BaseLearner(ABC):
@@ -106,7 +103,7 @@ class BaseLearner(ABC):
         start: npt.ArrayLike | None = None,
         dtype: npt.DTypeLike = np.float64,
     ) -> LinearLearner:
-        """Return a learner that plays by this method.
+        """Return a learner that plays by this method, in round 1.
 
         Parameters
         ----------
@@ -122,11 +119,6 @@ class BaseLearner(ABC):
             Where `OGD` begins. By default zeros, or a vertex where zeros are not feasible.
         dtype : {float64, float32}
             Of memory and answers.
-
-        Returns
-        -------
-        LinearLearner
-            In round 1.
 
         Raises
         ------
@@ -187,17 +179,12 @@ class LinearLearner:
             return self._played
 
     def observe(self, direction: npt.ArrayLike) -> None:
-        """Receive the linear loss ⟨direction, ·⟩ of this round.
-
-        Parameters
-        ----------
-        direction : array_like, shape of the set
-            Finite numbers; not changed and not kept.
+        """Receive the linear loss ⟨direction, ·⟩ of this round, which is not changed and not kept.
 
         Raises
         ------
         TypeError, ValueError
-            If it is not such an array.
+            If the direction is not finite numbers of the set's shape.
         FloatingPointError
             If the memory would not be finite. In every case the learner is as before. Ctrl-C comes
             before the change or after it.
@@ -205,16 +192,8 @@ class LinearLearner:
         self._guard.alone(self._observe, direction)
 
     def _observe(self, direction: npt.ArrayLike) -> None:
-        given = np.asarray(direction)
-        if given.dtype.kind not in "fiub":
-            raise TypeError(f"direction must hold real numbers, but its dtype is {given.dtype}")
-        if given.shape != tuple(self._set.shape):
-            raise ValueError(
-                f"direction must have shape {tuple(self._set.shape)}, but it has {given.shape}"
-            )
-        d = given.astype(self._memory.dtype)
-        if not np.isfinite(d).all():
-            raise ValueError("direction must be finite, but it holds NaN or infinity")
+        given = point_of(direction, tuple(self._set.shape), "direction")
+        d = finite_direction(given).astype(self._memory.dtype)
         with np.errstate(over="ignore"):
             memory = self._method.remember(self._set, self._memory, d, self._turn)
         if not np.isfinite(memory).all():
@@ -284,11 +263,8 @@ class FTPL(BaseLearner):
     def __post_init__(self) -> None:
         """Check the arguments."""
         object.__setattr__(self, "scale", positive_float(self.scale, "scale"))
-        if self.noise not in _NOISES:
-            raise ValueError(f"noise must be one of {', '.join(_NOISES)}, but it is {self.noise!r}")
-        if not isinstance(self.fresh, bool | np.bool_):
-            raise TypeError(f"fresh must be True or False, but it is {self.fresh!r}")
-        object.__setattr__(self, "fresh", bool(self.fresh))
+        choice(self.noise, "noise", _NOISES)
+        object.__setattr__(self, "fresh", boolean(self.fresh, "fresh"))
 
     @property
     def kind(self) -> int:
@@ -479,18 +455,21 @@ class RFTL(_Projecting):
         return memory + direction
 
 
+#: Those that can be saved.
+_KNOWN: dict[str, Any] = {"FTPL": FTPL, "OGD": OGD, "RFTL": RFTL}
+
+
 def to_json(base: BaseLearner) -> dict[str, Any] | None:
     """Describe a base learner of this module; None for somebody's own."""
-    if type(base) is FTPL:
-        return {"name": "FTPL", "scale": base.scale, "noise": base.noise, "fresh": base.fresh}
-    if type(base) is OGD or type(base) is RFTL:
-        step: Any = base.step
-        if isinstance(step, PowerSchedule):
-            step = {"c": step.c, "e": step.e}
-        elif callable(step):
-            return None
-        return {"name": type(base).__name__, "step": step, "gradient_bound": base.gradient_bound}
-    return None
+    if type(base) not in _KNOWN.values():
+        return None
+    described = {"name": type(base).__name__, **vars(base)}
+    step = described.get("step")
+    if isinstance(step, PowerSchedule):
+        described["step"] = {"c": step.c, "e": step.e}
+    elif callable(step):
+        return None
+    return described
 
 
 def from_json(described: dict[str, Any] | None) -> BaseLearner:
@@ -499,12 +478,9 @@ def from_json(described: dict[str, Any] | None) -> BaseLearner:
         raise ValueError("its base is not saved; give base=... again")
     given = dict(described)
     name = given.pop("name")
-    known: dict[str, Any] = {"FTPL": FTPL, "OGD": OGD, "RFTL": RFTL}
-    if name not in known:
+    if name not in _KNOWN:
         raise ValueError(f"its base is unknown: {name!r}")
     if isinstance(given.get("step"), dict):
-        from fastfw.schedules import power_schedule
-
         given["step"] = power_schedule(**given["step"])
-    base: BaseLearner = known[name](**given)
+    base: BaseLearner = _KNOWN[name](**given)
     return base

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import as_array, batch_parts, describe, read_only, real_array
+from fastfw._checks import as_array, batch_parts, choice, describe, read_only, real_array
 from fastfw._numba import compiled, is_compiled, short_error
 from fastfw.problems import Rows, all_rows
 from fastfw.sets._convex import shape_of
@@ -260,8 +260,7 @@ def problem_from_function(
             "loss_and_gradient must be a function (x, batch) or (x, X, y) that returns a loss and "
             f"a gradient, but it is {describe(loss_and_gradient)}"
         )
-    if reduction not in ("mean", "sum"):
-        raise ValueError(f"reduction must be 'mean' or 'sum', but it is {reduction!r}")
+    choice(reduction, "reduction", ("mean", "sum"))
     return FunctionProblem(loss_and_gradient, shape_of(shape), reduction)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, features, positive_int, real_array
+from fastfw._checks import FloatArray, choice, features, positive_int, real_array
 from fastfw.problems import Classification
 from fastfw.sets import L1Ball, ProductSet, RowL1Ball
 
@@ -73,7 +73,6 @@ class OneHiddenLayer(Classification):
     1
     """
 
-    takes_sparse = True
     #: Whether f is: gaps of decisions certify nothing.
     convex = False
     #: How learners choose x_1 where neither `start` nor `init` is given.
@@ -89,9 +88,7 @@ class OneHiddenLayer(Classification):
     ) -> None:
         super().__init__(n_features, n_classes, reduction)
         self._n_hidden = positive_int(n_hidden, "n_hidden")
-        if activation not in ACTIVATIONS:
-            raise ValueError(f"activation must be one of {ACTIVATIONS}, but it is {activation!r}")
-        self._activation = activation
+        self._activation: str = choice(activation, "activation", ACTIVATIONS)
         d, m, C = self._n_features, self._n_hidden, self._n_classes
         self._block_shapes: dict[str, tuple[int, ...]] = {
             "W1": (m, d), "b1": (m,), "W2": (C, m), "b2": (C,)

@@ -16,6 +16,7 @@ from fastfw._checks import (
     FloatArray,
     IndexArray,
     batch_parts,
+    choice,
     features,
     freeze,
     labels,
@@ -106,17 +107,13 @@ class Classification:
     A subclass defines ``shape``, ``first_layer``, ``kernel_model`` and ``logits``.
     """
 
-    #: Whether features may be scipy.sparse matrices.
-    takes_sparse = False
     #: Whether features may be bytes where kernels take them.
     takes_codes = False
 
     def __init__(self, n_features: int, n_classes: int, reduction: str) -> None:
         self._n_features = positive_int(n_features, "n_features")
         self._n_classes = positive_int(n_classes, "n_classes", minimum=2)
-        if reduction not in ("mean", "sum"):
-            raise ValueError(f"reduction must be 'mean' or 'sum', but it is {reduction!r}")
-        self._reduction = reduction
+        self._reduction: str = choice(reduction, "reduction", ("mean", "sum"))
 
     @property
     def n_classes(self) -> int:
@@ -169,12 +166,6 @@ class Classification:
         coded : bool
             Whether features that are bytes may stay so; else they are decoded.
 
-        Returns
-        -------
-        Rows
-            ``X`` (n, d) and ``y`` (n,) whole, and the numbers ``rows`` (B,) of the batch's rows.
-            Read-only and C-contiguous; nothing is copied or gathered where that can be avoided.
-
         Raises
         ------
         TypeError, ValueError
@@ -185,29 +176,23 @@ class Classification:
         if isinstance(batch, Dataset):
             return self._rows_of(batch, all_rows(len(batch)), dtype, coded)
         X, y = batch_parts(batch)
-        X = features(
-            X, n_features=self.n_features, dtype=dtype, finite=finite, sparse=self.takes_sparse
-        )
+        X = features(X, n_features=self.n_features, dtype=dtype, finite=finite, sparse=True)
         y = labels(y, n_samples=X.shape[0], n_classes=self.n_classes)
         return Rows(X, y, all_rows(X.shape[0]))
 
     def _rows_of(
         self, data: Dataset, rows: IndexArray, dtype: npt.DTypeLike | None, coded: bool
     ) -> Rows:
-        data = self._data(data, dtype)
+        data = self.fitting(data, dtype)
         if coded and self.takes_codes and data.codes is not None:
             return Rows(data.codes.coded(data.dtype), data.y, rows)
         return Rows(data.X, data.y if data._weights is None else (data.y, data._weights), rows)
 
-    def _data(self, data: Dataset, dtype: npt.DTypeLike | None) -> Dataset:
+    def fitting(self, data: Any, dtype: npt.DTypeLike | None = None) -> Any:
+        """Return a data set, or chunks, in a dtype, checked to fit this problem."""
         if data.n_features != self.n_features:
             raise ValueError(
                 f"X has {data.n_features} columns, but {self.n_features} features are wanted"
-            )
-        if data.is_sparse and not self.takes_sparse:
-            raise TypeError(
-                f"X is a sparse matrix, but {type(self).__name__} takes dense features; "
-                "use X.toarray()"
             )
         if data.n_classes > self.n_classes:
             raise ValueError(
@@ -217,20 +202,7 @@ class Classification:
         return data if dtype is None else data.astype(dtype)
 
     def loss(self, x: npt.ArrayLike, batch: object) -> float:
-        """Return f(x) on a batch.
-
-        Parameters
-        ----------
-        x : array_like, shape of the problem
-            Parameters.
-        batch : object
-            See `rows`.
-
-        Returns
-        -------
-        float
-            In nats. O(B) memory beyond the batch.
-        """
+        """Return f(x), in nats, on a batch that `rows` takes. O(B) memory beyond the batch."""
         losses = self.sample_losses(x, batch)
         return float(losses.sum()) * self.weight(losses.size)
 
@@ -254,22 +226,10 @@ class Classification:
         return out
 
     def loss_and_gradient(self, x: npt.ArrayLike, batch: object) -> tuple[float, FloatArray]:
-        """Return loss and gradient on a batch from one pass over its rows.
+        """Return loss, in nats, and gradient, a new array, from one pass over a batch's rows.
 
-        Parameters
-        ----------
-        x : array_like, shape of the problem
-            Parameters.
-        batch : object
-            See `rows`. Its features' dtype is the gradient's. The pair may be of Dask arrays,
-            whose chunks are gone through where Dask makes them.
-
-        Returns
-        -------
-        loss : float
-            In nats.
-        gradient : ndarray, shape of the problem
-            A new array.
+        The features' dtype is the gradient's. The pair (X, y) may be of Dask arrays, whose chunks
+        are gone through where Dask makes them.
         """
         chunks = _in_chunks(batch)
         if chunks is not None:
@@ -344,10 +304,13 @@ class Classification:
 class SoftmaxRegression(Classification):
     r"""Multiclass logistic regression without intercept.
 
-    .. math:: f(W) = \frac1B \sum_i \log \sum_c e^{z_{ic}} - z_{i y_i}, \qquad Z = A W^T
+    .. math::
 
-    for a batch of B samples A with labels y; ``reduction="sum"`` leaves the 1/B out, as the paper
-    does.
+        f(W) = \frac1B \sum_i \log \sum_c e^{z_{ic}} - z_{i y_i}, \qquad Z = A W^T, \qquad
+        \nabla f(W) = \frac1B (\text{softmax}(Z) - Y)^T A
+
+    for a batch of B samples A with labels y, or Y in one-hot rows; ``reduction="sum"`` leaves the
+    1/B out, as the paper does.
 
     Parameters
     ----------
@@ -380,7 +343,6 @@ class SoftmaxRegression(Classification):
            [ 0.1667, -0.1667, -0.1667]])
     """
 
-    takes_sparse = True
     #: Whether f is: gaps of decisions certify their losses.
     convex = True
     takes_codes = True
@@ -402,10 +364,6 @@ class SoftmaxRegression(Classification):
     def kernel_model(self) -> Any:
         """None: there is nothing that kernels must know."""
         return None
-
-    def gradient(self, x: npt.ArrayLike, batch: object) -> FloatArray:
-        """Return the gradient Rᵀ A / B at x, R = softmax(A xᵀ) - onehot(y); shape (C, d)."""
-        return self.loss_and_gradient(x, batch)[1]
 
     def logits(self, x: npt.ArrayLike, X: npt.ArrayLike) -> FloatArray:
         """Return the logits X xᵀ, shape (n, C)."""

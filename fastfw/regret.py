@@ -35,7 +35,7 @@ from fastfw.custom import FunctionProblem, what_is_not_finite
 from fastfw.problems import Classification, SoftmaxRegression
 from fastfw.sets import RowL1Ball
 from fastfw.sets._answers import answer, dense_vertex, projected, start_of
-from fastfw.streams import Batch, Dataset, IndexedStream
+from fastfw.streams import Batch, Dataset, IndexedStream, dataset
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -234,7 +234,9 @@ def best_fixed_decision(
         )
     chunks = chunks_of(X, y)
     if isinstance(problem, SoftmaxRegression) or (chunks and isinstance(problem, Classification)):
-        data = _dataset(X if chunks is None else chunks, None if chunks else y, problem)
+        if chunks is None and y is None and not isinstance(X, Dataset):
+            X, y = batch_parts(X)
+        data = problem.fitting(chunks or dataset(X, y), np.float64)
         n_samples = len(data)
         with ThreadPoolExecutor(os.cpu_count()) as pool, _one_blas_thread():
             if isinstance(problem, SoftmaxRegression) and isinstance(set, RowL1Ball):
@@ -254,13 +256,13 @@ def best_fixed_decision(
     if outcome.reason != "converged":
         _warn(outcome, tol, limits, time_limit)
     return BestDecision(
-        point.x,
-        point.value,
-        max(point.gap, 0.0),
-        time.perf_counter() - started,
-        outcome.iterations,
-        problem,
-        n_samples,
+        decision=point.x,
+        value=point.value,
+        gap=max(point.gap, 0.0),
+        seconds=time.perf_counter() - started,
+        iterations=outcome.iterations,
+        problem=problem,
+        n_samples=n_samples,
     )
 
 
@@ -341,7 +343,7 @@ def _solve(
     limits = _relative(limits, tol, point)
     if hasattr(set, "project"):
         return _solver.descend(evaluate, _solver.QuasiNewton(project), point, limits)
-    return _solver.decompose(objective, lmo, start, limits)
+    return _solver.decompose(evaluate, objective, lmo, point, limits)
 
 
 def _one_blas_thread() -> AbstractContextManager[Any]:
@@ -405,29 +407,6 @@ def _inside(x: Array, radius: float) -> Array:
             x[i] *= min(radius / norm, 1.0 - shrink)
             shrink *= 2.0  # the smallest numbers lose nothing to an ulp
     return x
-
-
-def _dataset(X: Any, y: Any, problem: Any) -> Dataset | Chunks:
-    """Return checked float64 data that fits the problem."""
-    data: Dataset | Chunks
-    if y is None:
-        data = X if isinstance(X, Dataset | Chunks) else Dataset(*batch_parts(X))
-    elif isinstance(X, Dataset):
-        raise TypeError("y must be left out when X is a Dataset, which has its own labels")
-    else:
-        data = Dataset(X, y)
-    n_classes, n_features = problem.n_classes, problem.n_features
-    if data.n_features != n_features:
-        raise ValueError(
-            f"X must have {n_features} columns, as the problem was made for "
-            f"n_features={n_features}, but it has {data.n_features}"
-        )
-    if data.n_classes > n_classes:
-        raise ValueError(
-            f"y must hold labels below {n_classes}, as the problem was made for "
-            f"n_classes={n_classes}, but it holds {data.n_classes - 1}"
-        )
-    return data.astype(np.float64)
 
 
 def _chunked(problem: Any, data: Dataset | Chunks, pool: ThreadPoolExecutor) -> _solver.Objective:
@@ -555,12 +534,7 @@ class RegretCurve(np.ndarray[Any, np.dtype[np.float64]]):
     def to_pandas(self) -> Any:
         """Return a pandas data frame of the curve and its upper bound, a row for each round.
 
-        Raises
-        ------
-        ImportError
-            If pandas is not installed; the message says how to install it.
-        AttributeError
-            If this is no whole curve, see `upper`.
+        Raises ImportError where pandas is missing, and AttributeError where `upper` does.
         """
         columns = {"regret": self.lower, "upper": self.upper}
         return data_frame(columns, np.arange(1, self.size + 1), "round")
@@ -568,17 +542,7 @@ class RegretCurve(np.ndarray[Any, np.dtype[np.float64]]):
     def plot(self, ax: Axes | None = None, *, label: str | None = None) -> Axes:
         """Draw the curve, and a band up to its upper bound where that can be seen.
 
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw; new axes by default.
-        label : str, optional
-            Name in the legend.
-
-        Returns
-        -------
-        matplotlib axes
-            What was drawn on.
+        On `ax`, matplotlib axes, or new ones, which are returned; `label` is for the legend.
         """
         rounds = np.arange(1, self.size + 1)
         upper = None if self._margin is None else self.upper

@@ -156,7 +156,7 @@ def test_ftpl_plays_on_any_set():
     [
         (lambda: fw.FTPL(scale=0.0), ValueError, "scale"),
         (lambda: fw.FTPL(scale="1"), TypeError, "scale"),
-        (lambda: fw.FTPL(noise="laplace"), ValueError, "noise must be one of uniform"),
+        (lambda: fw.FTPL(noise="laplace"), ValueError, "noise must be 'uniform', "),
         (lambda: fw.FTPL(fresh=1), TypeError, "fresh"),
         (lambda: fw.OGD(step=-1.0), ValueError, "step"),
         (lambda: fw.RFTL(gradient_bound=0.0), ValueError, "gradient_bound"),

@@ -6,7 +6,7 @@ import pytest
 import fastfw as fw
 import reference as ref
 import reference_network as rn
-from fastfw.base_learners import seed_bits
+from fastfw._checks import seed_bits
 from fastfw.kernels import counter
 from network_cases import RADII, SHAPE, inside, make_data, make_problem
 from sizes import quiet, sized

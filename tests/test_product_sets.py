@@ -173,7 +173,7 @@ def test_ties_are_part_of_a_set():
     assert fw.RowL1Ball((2, 3), 1.0, seed=3) == fw.RowL1Ball((2, 3), 1.0)
     assert repr(ball).endswith("ties='random', seed=3)")
     assert repr(fw.L1Ball(2, 1.0, "random", 5)).endswith("ties='random', seed=5)")
-    with pytest.raises(ValueError, match="ties must be one of"):
+    with pytest.raises(ValueError, match="ties must be 'first' or 'random'"):
         fw.L1Ball(2, 1.0, ties="last")
 
 

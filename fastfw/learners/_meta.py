@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw import base_learners
-from fastfw._checks import FloatArray, IndexArray, batch_parts, positive_int
+from fastfw._checks import FloatArray, IndexArray, batch_parts, positive_int, seed_bits
 from fastfw._csr import is_sparse, sound_csr
 from fastfw.base_learners import FTPL, BaseLearner, Turn
 from fastfw.learners._base import OnlineLearner
@@ -75,7 +75,7 @@ class MetaLearner(OnlineLearner):
         self._base.check(set)
         self._plan = MetaPlan(
             rounds, inner_steps, self._theory_inner_steps, self._schedules, self._base,
-            base_learners.seed_bits(self._seed), sub_batch_size, self._recursive,
+            seed_bits(self._seed), sub_batch_size, self._recursive,
         )  # fmt: skip
         K = self.inner_steps
         if MOST // math.prod(set.shape) < K:

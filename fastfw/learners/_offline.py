@@ -12,10 +12,9 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, IndexArray, float_dtype, freeze
+from fastfw._checks import FloatArray, IndexArray, float_dtype, freeze, seed_bits
 from fastfw._chunks import Chunks
 from fastfw._csr import is_sparse, sound_csr
-from fastfw.base_learners import seed_bits
 from fastfw.custom import what_is_not_finite
 from fastfw.learners._engines import Choice
 from fastfw.learners._learner import MOST, Learner, State, count

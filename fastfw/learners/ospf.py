@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray
-from fastfw.base_learners import FTPL, Turn, seed_bits
+from fastfw._checks import FloatArray, seed_bits
+from fastfw.base_learners import FTPL, Turn
 from fastfw.learners._constant import ScaledLearner
 from fastfw.learners._learner import count
 from fastfw.learners._oracles import evaluate, toward

@@ -184,16 +184,7 @@ class ConvexSet(ABC):
         return self._parameters()
 
     def _point(self, x: npt.ArrayLike, name: str) -> FloatArray:
-        """Return a given point as a C-contiguous float array of the set's shape.
-
-        Whatever is given to a set comes in here.
-        """
-        array = real_array(x, name)
-        if array.shape != self._shape:
-            raise ValueError(f"{name} must have shape {self._shape}, but it has {array.shape}")
-        single = array.dtype.newbyteorder("=") == np.float32
-        with np.errstate(over="ignore"):  # what float64 cannot hold is found to be infinite
-            return np.require(array, np.float32 if single else np.float64, ["C", "A", "W"])
+        return point_of(x, self._shape, name)
 
     def _require(self, dtype: np.dtype[Any]) -> None:
         """Refuse a dtype that cannot hold the set's points."""
@@ -216,19 +207,7 @@ class ConvexSet(ABC):
 
     def _direction(self, direction: npt.ArrayLike) -> FloatArray:
         """Return a direction checked: of the set's shape and finite."""
-        g = self._given(direction, "direction")
-        if not np.isfinite(g).all():
-            raise self._not_finite(g)
-        return g
-
-    @staticmethod
-    def _not_finite(g: FloatArray) -> ValueError:
-        """Word the error for a direction that holds NaN or infinity."""
-        at, bad = _first_bad(g)
-        return ValueError(
-            f"direction[{at}] is {bad}; a direction must be finite: "
-            "look for the overflow or NaN where it was computed"
-        )
+        return finite_direction(self._given(direction, "direction"))
 
     def _projectable(self, x: npt.ArrayLike) -> FloatArray:
         """Return a point to be projected, checked: of the set's shape and finite."""
@@ -265,6 +244,27 @@ class RadiusSet(ConvexSet):
     def diameter(self) -> float:
         """Largest Euclidean distance of two points, 2 r."""
         return 2.0 * self._radius
+
+
+def point_of(x: npt.ArrayLike, shape: tuple[int, ...], name: str) -> FloatArray:
+    """Return what is given to a set as a C-contiguous float array of its shape."""
+    array = real_array(x, name)
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, but it has {array.shape}")
+    single = array.dtype.newbyteorder("=") == np.float32
+    with np.errstate(over="ignore"):  # what float64 cannot hold is found to be infinite
+        return np.require(array, np.float32 if single else np.float64, ["C", "A", "W"])
+
+
+def finite_direction(g: FloatArray) -> FloatArray:
+    """Refuse a direction that holds NaN or infinity."""
+    if not np.isfinite(g).all():
+        at, bad = _first_bad(g)
+        raise ValueError(
+            f"direction[{at}] is {bad}; a direction must be finite: "
+            "look for the overflow or NaN where it was computed"
+        )
+    return g
 
 
 def normalise(x: FloatArray) -> tuple[npt.NDArray[np.float64], float]:

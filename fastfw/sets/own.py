@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import describe, non_negative_float, positive_int, real_array
+from fastfw._checks import describe, non_negative_float, positive_int
 from fastfw._numba import is_compiled, short_error
-from fastfw.sets._convex import shape_of
+from fastfw.sets._convex import finite_direction, point_of, shape_of
 from fastfw.sets._vertex import EntriesVertex
 
 __all__ = ["CompiledSet"]
@@ -126,28 +126,11 @@ class CompiledSet:
         return found
 
     def lmo(self, direction: npt.ArrayLike) -> EntriesVertex:
-        """Linear minimisation oracle: what the function writes for each row.
+        """Return what the function writes for each row, see `ConvexSet.lmo`.
 
-        Parameters
-        ----------
-        direction : array_like, shape of the set
-            Any finite direction; float32 stays float32.
-
-        Returns
-        -------
-        EntriesVertex
-            Places in the flattened point, and values.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If it is not such an array, or if what the function writes is no vertex.
+        Raises ValueError also where that is no vertex.
         """
-        g = real_array(direction, "direction")
-        if g.shape != self._shape:
-            raise ValueError(f"direction must have shape {self._shape}, but it has {g.shape}")
-        if not np.isfinite(g).all():
-            raise ValueError("direction must be finite, but it holds NaN or infinity")
+        g = finite_direction(point_of(direction, self._shape, "direction"))
         n = self._shape[-1]
         places, entries = [], []
         for r, row in enumerate(g.reshape(-1, n)):
@@ -157,10 +140,7 @@ class CompiledSet:
             used = value != 0.0
             places.append(index[used] + r * n)
             entries.append(value[used])
-        real = np.float32 if g.dtype == np.float32 else np.float64
-        return EntriesVertex(
-            np.concatenate(places), np.concatenate(entries), self._shape, real
-        )  # fmt: skip
+        return EntriesVertex(np.concatenate(places), np.concatenate(entries), self._shape, g.dtype)
 
     def _check(self, index: npt.NDArray[np.intp], value: npt.NDArray[np.float64]) -> None:
         n, used = self._shape[-1], index[value != 0.0]

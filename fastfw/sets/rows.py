@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, IndexArray, check_seed
-from fastfw.sets._convex import RadiusSet, pair_of, radius_of
+from fastfw._checks import FloatArray, IndexArray, check_seed, choice, seed_bits
+from fastfw.sets._convex import RadiusSet, finite_direction, pair_of, radius_of
 from fastfw.sets._projections import row_thresholds, within
 from fastfw.sets._vertex import Vertex
 
@@ -71,12 +71,9 @@ class L1Rows(RadiusSet):
     ) -> None:
         self._shape = shape
         self._radius = radius_of(radius)
-        if ties not in TIES:
-            raise ValueError(f"ties must be one of {TIES}, but it is {ties!r}")
-        self._ties = ties
+        self._ties: str = choice(ties, "ties", TIES)
         self._seed = check_seed(seed)
-        words = np.random.SeedSequence(self._seed) if ties == "random" else None
-        self._key = np.uint64(0 if words is None else words.generate_state(1, np.uint64)[0])
+        self._key = np.uint64(seed_bits(self._seed) if ties == "random" else 0)
 
     @property
     def ties(self) -> str:
@@ -112,7 +109,7 @@ class L1Rows(RadiusSet):
         g = self._rows(point)
         index, value = np.empty(len(g), np.intp), np.empty(len(g), np.float64)
         if not l1.lmo(g, self._radius, index, value):
-            raise self._not_finite(point)
+            finite_direction(point)  # says where it is not
         if self._ties == "random":
             l1.break_ties(g, self._radius, self._key, index, value)
         return index, value.astype(g.dtype, copy=False)
