@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray
 
-__all__ = ["copied", "is_scale", "padded", "remainder_of", "scaled", "unpadded"]
+__all__ = ["blocks_of", "copied", "is_scale", "padded", "remainder_of", "scaled", "unpadded"]
 
 # Addresses this far apart fall into the same set of a first-level cache.
 _ALIAS = 4096
@@ -33,6 +35,20 @@ def copied(a: npt.NDArray[Any], dtype: npt.DTypeLike | None = None) -> npt.NDArr
     if a.any():
         return np.array(a, dtype, order="C")
     return np.zeros(a.shape, a.dtype if dtype is None else dtype)
+
+
+def blocks_of(
+    x: npt.ArrayLike, shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, npt.NDArray[Any]]:
+    """Return the blocks that lie one after the other in a flat array, by name: views."""
+    array, size = np.asarray(x), sum(map(math.prod, shapes.values()))
+    if array.shape != (size,):
+        raise ValueError(f"x must have shape ({size},), but it has {array.shape}")
+    blocks, stop = {}, 0
+    for name, shape in shapes.items():
+        start, stop = stop, stop + math.prod(shape)
+        blocks[name] = array[start:stop].reshape(shape)
+    return blocks
 
 
 def padded(x: npt.ArrayLike, dtype: npt.DTypeLike) -> FloatArray:

@@ -6,7 +6,8 @@ Each round a learner plays a point x of the set, sees a direction d and suffers 
 
 A method is three functions without state: of the memory before any direction, of the answer a
 memory gives, and of the memory after a direction. What changes from round to round is one array
-of the set's shape, so that a learner can be copied, saved and taken back for free.
+of the set's shape, so that a learner can be copied, saved and taken back for free. An argument that
+cannot be used raises a TypeError or a ValueError that names it.
 """
 
 from __future__ import annotations
@@ -232,11 +233,6 @@ class FTPL(BaseLearner):
     fresh : bool
         Whether noise is drawn anew in every round (default) or once, in the first.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument cannot be used.
-
     Notes
     -----
     One call of the oracle per round and no projection. Noise is a pure function of
@@ -358,11 +354,6 @@ class OGD(_Projecting):
     gradient_bound : float
         G, a bound on the directions' Euclidean norm; used by the default step only.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument cannot be used.
-
     Notes
     -----
     Needs the set's projection ``project(x)``.
@@ -413,11 +404,6 @@ class RFTL(_Projecting):
         D / (G √T) with D the set's diameter: regret at most (3/2) D G √T.
     gradient_bound : float
         G, a bound on the directions' Euclidean norm; used by the default step only.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument cannot be used.
 
     Notes
     -----

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, choice, features, positive_int, real_array
+from fastfw._layout import blocks_of
 from fastfw.problems import Classification
 from fastfw.sets import L1Ball, ProductSet, RowL1Ball
 
@@ -42,11 +43,6 @@ class OneHiddenLayer(Classification):
         σ. The paper has the sigmoid; with "relu" the loss is not smooth.
     reduction : {"mean", "sum"}
         Mean or sum over the batch. Frank-Wolfe steps do not depend on it.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not such a number or name.
 
     Notes
     -----
@@ -123,15 +119,7 @@ class OneHiddenLayer(Classification):
         ValueError
             If `x` has another shape than the problem.
         """
-        array = np.asarray(x)
-        if array.shape != self._shape:
-            raise ValueError(f"x must have shape {self._shape}, but it has {array.shape}")
-        views, start = {}, 0
-        for name, shape in self._block_shapes.items():
-            stop = start + math.prod(shape)
-            views[name] = array[start:stop].reshape(shape)
-            start = stop
-        return views
+        return blocks_of(x, self._block_shapes)
 
     def l1_balls(
         self,

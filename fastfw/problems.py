@@ -1,7 +1,8 @@
 """Losses with gradients.
 
 Parameters W are (n_classes, n_features), as in scikit-learn's ``coef_``; the paper writes
-the transpose. A batch is a pair ``(X, y)`` or anything with attributes ``.X`` and ``.y``.
+the transpose. A batch is a pair ``(X, y)`` or anything with attributes ``.X`` and ``.y``. What
+cannot be used, arguments and batches alike, raises a TypeError or a ValueError that names it.
 """
 
 from __future__ import annotations
@@ -320,11 +321,6 @@ class SoftmaxRegression(Classification):
         C, at least 2.
     reduction : {"mean", "sum"}
         Mean or sum over the batch. Frank-Wolfe steps do not depend on it.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not such a number or name.
 
     Notes
     -----

@@ -193,8 +193,7 @@ def best_fixed_decision(
     TypeError, ValueError
         If an argument cannot be used; the message names it.
     FloatingPointError
-        If the loss or its gradient is not finite at the start, or if the squares of all features
-        vanish in float64.
+        If loss or gradient are not finite at the start, or the squares of all features vanish.
 
     Notes
     -----
@@ -572,10 +571,9 @@ def regret(result: Any, best: BestDecision, stream: Iterable[Any]) -> RegretCurv
 
     Raises
     ------
-    TypeError
-        If an argument is not what it must be, as where two were swapped.
-    ValueError
-        If the stream has not as many batches as the run had rounds.
+    TypeError, ValueError
+        If an argument is not what it must be, as where two were swapped, or the stream has not as
+        many batches as the run had rounds.
 
     Notes
     -----
@@ -632,10 +630,9 @@ class IntervalRegret(NamedTuple):
 
     Attributes
     ----------
-    value : float
-        The largest regret that was found.
-    first, last : int
-        The rounds between which it was suffered, both included.
+    value, first, last : float, int, int
+        The largest regret that was found, and the rounds between which it was suffered, both
+        included.
     upper : float
         What regret against the exact minimisers is at most, on each of the intervals. Of a problem
         that is not convex, such as `OneHiddenLayer`, comparators are local points: no bound.
@@ -667,17 +664,11 @@ def interval_regret(
 
     Parameters
     ----------
-    result : RunResult
-        What ``learner.run(stream)`` returned; only ``losses``, shape (T,), is read.
-    problem, set : problem, feasible set
-        As for `best_fixed_decision`.
-    stream : IndexedStream
-        The stream of the run.
+    result, problem, set, stream, tol
+        As for `regret`, on a stream of row numbers, and `best_fixed_decision`.
     shortest : int, optional
         Intervals have at least so many rounds: lengths are powers of two and begin after multiples
         of themselves. By default T/8, which makes about 15 of them; all rounds are one, too.
-    tol : float
-        Of every comparator, see `best_fixed_decision`.
 
     Returns
     -------

@@ -1,6 +1,7 @@
 """Feasible sets: linear minimisation oracles, structured vertices, diameters, projections.
 
 One module per family. Learners take any object with ``shape``, ``lmo(direction)`` and ``diameter``.
+Arguments that cannot be used raise a TypeError or a ValueError that names them.
 """
 
 from fastfw.sets._convex import ConvexSet

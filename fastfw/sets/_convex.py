@@ -99,6 +99,7 @@ def tolerance(dtype: np.dtype[Any], size: int) -> float:
 class ConvexSet(ABC):
     """Base of the feasible sets; learners take any object with shape, lmo, diameter as well.
 
+    Its own sets raise a TypeError or a ValueError that names an argument that cannot be used.
     A subclass gives ``shape``, ``diameter``, `lmo`, `contains`, `start`, and ``_parameters``;
     ``project(x)`` where a projection is cheap.
     """

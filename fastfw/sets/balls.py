@@ -81,11 +81,6 @@ class LInfBall(_Ball):
     radius : float
         r > 0.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not such a number.
-
     Examples
     --------
     >>> import fastfw as fw
@@ -133,11 +128,6 @@ class L2Ball(_Ball):
         Shape of the points.
     radius : float
         r > 0.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not such a number.
 
     Examples
     --------
@@ -227,11 +217,6 @@ class GroupL1Ball(RadiusSet):
         Group of every entry, in the shape of the points: numbers or names.
     radius : float
         r > 0.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `groups` is empty or `radius` not a positive number.
 
     Examples
     --------

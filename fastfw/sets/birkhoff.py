@@ -49,11 +49,6 @@ class BirkhoffPolytope(ConvexSet):
     size : int
         n, at least 2.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If `size` is not such a number.
-
     Examples
     --------
     >>> import fastfw as fw

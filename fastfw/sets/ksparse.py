@@ -111,11 +111,6 @@ class KSparsePolytope(_KSparse):
     radius : float
         r > 0.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not such a number.
-
     Examples
     --------
     >>> import fastfw as fw
@@ -155,11 +150,6 @@ class RowKSparsePolytope(_KSparse):
         Number of nonzero entries of each row of a vertex, at most d.
     radius : float
         Bound on the l1 norm of every row, r > 0.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not such a number, or the shape is no pair.
 
     Examples
     --------

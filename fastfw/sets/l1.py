@@ -72,11 +72,6 @@ class L1Ball(L1Rows):
     ties, seed
         As in `RowL1Ball`.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not such a number.
-
     Examples
     --------
     >>> import fastfw as fw

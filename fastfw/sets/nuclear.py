@@ -91,11 +91,6 @@ class NuclearNormBall(RadiusSet):
     seed : int or sequence of int
         Of the vector that the iterative decomposition begins with.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not such a number.
-
     Notes
     -----
     A vertex is r u vᵀ for unit vectors u, v. The oracle needs the leading pair of singular vectors

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, require
+from fastfw._layout import blocks_of
 from fastfw.sets._answers import call_oracle, diameter_of, projected, start_of, vertex_for
 from fastfw.sets._convex import ConvexSet, point_inside, require_dtype
 from fastfw.sets._vertex import DenseVertex, Vertex, code_of
@@ -133,16 +134,13 @@ class ProductSet(ConvexSet):
             blocks = {str(i): block for i, block in enumerate(blocks)}
         if not blocks:
             raise ValueError("blocks is empty; a product needs one set at least")
-        self._slices: dict[str, slice] = {}
-        stop = 0
         for name, block in blocks.items():
             if not isinstance(name, str):
                 raise TypeError(f"names of blocks must be strings, but one is {name!r}")
             require(block, f"block {name!r}", ("shape", "lmo", "diameter"))
-            start, stop = stop, stop + math.prod(block.shape)
-            self._slices[name] = slice(start, stop)
         self._sets = dict(blocks)
-        self._shape = (stop,)
+        self._shapes = {name: tuple(block.shape) for name, block in blocks.items()}
+        self._shape = (sum(math.prod(block.shape) for block in blocks.values()),)
 
     @property
     def sets(self) -> dict[str, Any]:
@@ -175,12 +173,7 @@ class ProductSet(ConvexSet):
         ValueError
             If `x` has another shape than the set.
         """
-        array = np.asarray(x)
-        if array.shape != self._shape:
-            raise ValueError(f"x must have shape {self._shape}, but it has {array.shape}")
-        return {
-            name: array[part].reshape(self._sets[name].shape) for name, part in self._slices.items()
-        }
+        return blocks_of(x, self._shapes)
 
     def join(self, blocks: Mapping[str, npt.ArrayLike]) -> npt.NDArray[Any]:
         """Return the point made of the given blocks, a new flat array.

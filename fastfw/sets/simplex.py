@@ -28,11 +28,6 @@ class Simplex(RadiusSet):
     radius : float
         r > 0, by default 1.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not such a number.
-
     Examples
     --------
     >>> import fastfw as fw
