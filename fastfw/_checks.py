@@ -1,9 +1,8 @@
 """Coercion and validation, done once, where something comes in.
 
-Everything behind these functions (drivers, kernels) works on one canonical form: C-contiguous,
-aligned, native byte order, read-only; float64 or float32 features and intp labels.  One form means
-that every kernel is compiled once per dtype.  Arrays that already have the form are passed on as a
-read-only view of the same memory; everything else is copied exactly once.
+What lies behind works on one canonical form, so that every kernel is compiled once per dtype:
+C-contiguous, aligned, native byte order, read-only; float64 or float32 features and intp labels.
+Arrays that have it are passed on as a read-only view of the same memory, others are copied once.
 
 What cannot be used raises a TypeError (it is of the wrong kind) or a ValueError that names the
 argument, what was given and what is wanted.  Nothing that is given is ever changed.
@@ -39,8 +38,7 @@ _RANGES = {
     for dtype in (_FLOAT64, _FLOAT32)
 }
 
-# Elements looked at together by the finiteness check: its scratch mask stays in the L2 cache and
-# never grows with the data.
+# Elements of an array that the finiteness check makes a mask for.
 _BLOCK = 1 << 16
 # Labels that Python looks through before NumPy has begun.
 _FEW = 32
@@ -267,7 +265,9 @@ def read_only(thing: Any) -> Any:
         return view
     if is_sparse(thing):
         check_structure(thing, "X")
-    if isinstance(thing, tuple | list) and any(map(_lockable, thing)):
+    if isinstance(thing, tuple | list) and any(
+        isinstance(part, np.ndarray) or is_sparse(part) for part in thing
+    ):
         parts = map(read_only, thing)
         if hasattr(thing, "_make"):  # a named tuple
             return thing._make(parts)
@@ -288,10 +288,6 @@ def require(thing: object, name: str, attributes: Iterable[str]) -> None:
             f"{name} must have {', '.join(attributes)}, but a {type(thing).__name__} has no "
             f"{', '.join(missing)}"
         )
-
-
-def _lockable(part: object) -> bool:
-    return isinstance(part, np.ndarray) or is_sparse(part)
 
 
 # --- numbers, names and seeds ---------------------------------------------------------------------
@@ -460,13 +456,9 @@ def _canonical(given: npt.NDArray[Any], target: np.dtype[Any]) -> npt.NDArray[An
 
 def _first_non_finite(a: FloatArray) -> int:
     """Return the flat position of the first NaN or inf of a C-contiguous array, or -1."""
-    if a.size <= _BLOCK and np.isfinite(a).all():
-        return -1  # the usual case, batch after batch
-    flat = a.reshape(-1)
-    mask = np.empty(min(flat.size, _BLOCK), dtype=np.bool_)
-    for start in range(0, flat.size, _BLOCK):
-        block = flat[start : start + _BLOCK]
-        finite = np.isfinite(block, out=mask[: block.size])
-        if not finite.all():
-            return start + int(finite.argmin())
-    return -1
+    if a.size <= _BLOCK:  # the usual case, batch after batch
+        finite = np.isfinite(a).all()
+    else:  # without a mask that grows with the data
+        with np.errstate(invalid="ignore"):
+            finite = np.isfinite(a.max()) and np.isfinite(a.min())
+    return -1 if finite else int(np.isfinite(a).argmin())

@@ -37,7 +37,7 @@ from fastfw.learners._guard import Guard
 from fastfw.learners._starts import given_or_usual
 from fastfw.schedules import PowerSchedule, power_schedule
 from fastfw.sets._answers import diameter_of, projected, vertex_for
-from fastfw.sets._convex import finite_direction, point_of
+from fastfw.sets._convex import OVERFLOW, finite, point_of
 
 __all__ = ["FTPL", "OGD", "RFTL", "BaseLearner", "LinearLearner", "Turn"]
 
@@ -194,7 +194,7 @@ class LinearLearner:
 
     def _observe(self, direction: npt.ArrayLike) -> None:
         given = point_of(direction, tuple(self._set.shape), "direction")
-        d = finite_direction(given).astype(self._memory.dtype)
+        d = finite(given, "direction", OVERFLOW).astype(self._memory.dtype)
         with np.errstate(over="ignore"):
             memory = self._method.remember(self._set, self._memory, d, self._turn)
         if not np.isfinite(memory).all():
@@ -403,7 +403,7 @@ class RFTL(_Projecting):
         gamma > 0. A callable is read as gamma_i once i directions have been seen. By default
         D / (G √T) with D the set's diameter: regret at most (3/2) D G √T.
     gradient_bound : float
-        G, a bound on the directions' Euclidean norm; used by the default step only.
+        G, as in `OGD`.
 
     Notes
     -----

@@ -89,10 +89,7 @@ class FunctionProblem:
         finite: bool = True,
         coded: bool = False,
     ) -> Rows:
-        """Return a batch as compiled rounds take it: arrays, and the numbers of the batch's rows.
-
-        Arrays of floats are converted to a dtype where one is given, others are left as they are.
-        """
+        """Return a batch as compiled rounds take it; floats in a dtype where one is given."""
         if isinstance(batch, Batch):
             data = batch.data if dtype is None else batch.data.astype(dtype)
             return Rows(_plain(data.X, dtype), data.y, batch.rows)
@@ -118,14 +115,9 @@ class FunctionProblem:
     def loss_and_gradient(self, x: npt.ArrayLike, batch: object) -> tuple[float, npt.NDArray[Any]]:
         """Return loss and gradient at x on a batch, from one call of the function.
 
-        Raises
-        ------
-        TypeError
-            If the function does not return a pair of a number and an array of numbers, if Numba
-            cannot compile it for the batch, or if the batch is not a pair where one is wanted.
-        ValueError
-            If the gradient has another shape than the decisions, or the function writes to what
-            it is given.
+        Raises TypeError or ValueError where the batch is not a pair and one is wanted, where Numba
+        cannot compile the function for it, and where it writes to what it is given or does not
+        return a number and an array of numbers of the decisions' shape.
         """
         parts = batch_parts(batch) if self._pairs else (batch,)
         try:

@@ -744,12 +744,8 @@ def softmax_noise_bounds(X: npt.ArrayLike, n_classes: int, radius: float) -> Sof
 
     Parameters
     ----------
-    X : array of shape (n, d)
-        Every row that can occur in a batch.
-    n_classes : int
-        C, at least 2.
-    radius : float
-        r: the l1 norm of every row of a decision W is at most r.
+    X, n_classes, radius
+        As in `softmax_direction_bounds`.
 
     Returns
     -------

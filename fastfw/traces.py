@@ -84,11 +84,8 @@ class Trace:
 
     Attributes
     ----------
-    rounds : ndarray of int, shape (k,)
-        Numbers t of the checkpoints.
-    seconds : ndarray, shape (k,)
-        Time spent on updates before them, evaluation excluded.
-    losses : ndarray, shape (k,)
+    rounds, seconds, losses : ndarray, shape (k,)
+        Numbers t of the checkpoints, time spent on updates before them, evaluation excluded, and
         f(x_t) on the training data.
     gaps, least_gaps : ndarray, shape (k,) or None
         The Frank-Wolfe gaps of f at x_t, and the smallest so far (Proposition 1); None unless
@@ -137,27 +134,14 @@ class Trace:
     def to_pandas(self) -> Any:
         """Return a pandas data frame with a row for each checkpoint, indexed by round.
 
-        Raises
-        ------
-        ImportError
-            If pandas is not installed; the message says how to install it.
+        Raises ImportError where pandas is missing.
         """
         return data_frame(self._columns(), self.rounds, "round")
 
     def plot(self, ax: Axes | None = None, *, label: str | None = None) -> Axes:
         """Draw the loss against the time spent on updates.
 
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw; new axes by default.
-        label : str, optional
-            Name in the legend.
-
-        Returns
-        -------
-        matplotlib axes
-            What was drawn on.
+        On `ax`, matplotlib axes, or new ones, which are returned; `label` is for the legend.
         """
         return draw_curve(ax, self.seconds, self.losses, label, "seconds", "loss")
 

@@ -207,16 +207,12 @@ class ConvexSet(ABC):
         return point
 
     def _direction(self, direction: npt.ArrayLike) -> FloatArray:
-        """Return a direction checked: of the set's shape and finite."""
-        return finite_direction(self._given(direction, "direction"))
+        """Return a finite direction of the set's shape."""
+        return finite(self._given(direction, "direction"), "direction", OVERFLOW)
 
     def _projectable(self, x: npt.ArrayLike) -> FloatArray:
-        """Return a point to be projected, checked: of the set's shape and finite."""
-        point = self._given(x, "x")
-        if not np.isfinite(point).all():
-            at, bad = _first_bad(point)
-            raise ValueError(f"x[{at}] is {bad}; only finite points have a projection")
-        return point
+        """Return a finite point of the set's shape, to be projected."""
+        return finite(self._given(x, "x"), "x", "only finite points have a projection")
 
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in self._parameters().items())
@@ -257,15 +253,16 @@ def point_of(x: npt.ArrayLike, shape: tuple[int, ...], name: str) -> FloatArray:
         return np.require(array, np.float32 if single else np.float64, ["C", "A", "W"])
 
 
-def finite_direction(g: FloatArray) -> FloatArray:
-    """Refuse a direction that holds NaN or infinity."""
+def finite(g: FloatArray, name: str, why: str) -> FloatArray:
+    """Refuse an array that holds NaN or infinity."""
     if not np.isfinite(g).all():
-        at, bad = _first_bad(g)
-        raise ValueError(
-            f"direction[{at}] is {bad}; a direction must be finite: "
-            "look for the overflow or NaN where it was computed"
-        )
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(g))[0])
+        raise ValueError(f"{name}[{', '.join(map(str, where))}] is {g[where]}; {why}")
     return g
+
+
+#: What to do about a direction that is not finite.
+OVERFLOW = "a direction must be finite: look for the overflow or NaN where it was computed"
 
 
 def normalise(x: FloatArray) -> tuple[npt.NDArray[np.float64], float]:
@@ -283,8 +280,3 @@ def norm(x: FloatArray) -> float:
     """Euclidean norm, for entries of any size."""
     small, unit = normalise(x)
     return float(np.linalg.norm(small)) * unit
-
-
-def _first_bad(a: FloatArray) -> tuple[str, Any]:
-    where = tuple(int(i) for i in np.argwhere(~np.isfinite(a))[0])
-    return ", ".join(map(str, where)), a[where]

@@ -88,6 +88,18 @@ def code_of(vertex: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     return entries
 
 
+def signed_code(places: npt.NDArray[np.intp], values: FloatArray) -> npt.NDArray[np.intp]:
+    """Return places and signs of entries of one size: j for a positive one, -1 - j for others."""
+    return np.where(values > 0.0, places, ~places)
+
+
+def decoded(
+    code: npt.NDArray[Any], size: float
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
+    """Return the places and values that `signed_code` stands for."""
+    return np.where(code >= 0, code, ~code), np.where(code >= 0, size, -size)
+
+
 class EntriesVertex(Vertex):
     """A vertex with few nonzero entries, kept by their places in the flattened point.
 

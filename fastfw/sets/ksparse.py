@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, positive_int
 from fastfw.sets._convex import RadiusSet, pair_of, radius_of, shape_of
-from fastfw.sets._vertex import EntriesVertex
+from fastfw.sets._vertex import EntriesVertex, decoded, signed_code
 
 __all__ = ["KSparsePolytope", "KSparseVertex", "RowKSparsePolytope"]
 
@@ -32,7 +32,7 @@ class KSparseVertex(EntriesVertex):
     @property
     def code(self) -> npt.NDArray[np.intp]:
         """A positive entry at place j is j, a negative one -1 - j; of the indices' shape."""
-        return np.where(self.values > 0.0, self.indices, ~self.indices)
+        return signed_code(self.indices, self.values)
 
 
 class _KSparse(RadiusSet):
@@ -88,8 +88,7 @@ class _KSparse(RadiusSet):
 
     def decode(self, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> KSparseVertex:
         """Return the vertex of a code."""
-        values = np.where(code >= 0, self._entry, -self._entry)
-        return KSparseVertex(np.where(code >= 0, code, ~code), values, self._shape, dtype)
+        return KSparseVertex(*decoded(code, self._entry), self._shape, dtype)
 
     def _parameters(self) -> dict[str, Any]:
         return {"shape": self._shape, "k": self._k, "radius": self._radius}

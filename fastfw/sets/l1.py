@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, positive_int
-from fastfw.sets._vertex import Vertex
+from fastfw.sets._vertex import Vertex, decoded
 from fastfw.sets.rows import L1Rows
 
 __all__ = ["L1Ball", "L1Vertex"]
@@ -101,7 +101,7 @@ class L1Ball(L1Rows):
 
     def decode(self, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> L1Vertex:
         """Return the vertex of a code."""
-        indices, values = self._decoded(code)
+        indices, values = decoded(code, self._radius)
         return L1Vertex(int(indices[0]), float(values[0]), self._shape, dtype)
 
     def _parameters(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fastfw._checks import describe, non_negative_float, positive_int
 from fastfw._numba import is_compiled, short_error
-from fastfw.sets._convex import finite_direction, point_of, shape_of
+from fastfw.sets._convex import OVERFLOW, finite, point_of, shape_of
 from fastfw.sets._vertex import EntriesVertex
 
 __all__ = ["CompiledSet"]
@@ -130,7 +130,7 @@ class CompiledSet:
 
         Raises ValueError also where that is no vertex.
         """
-        g = finite_direction(point_of(direction, self._shape, "direction"))
+        g = finite(point_of(direction, self._shape, "direction"), "direction", OVERFLOW)
         n = self._shape[-1]
         places, entries = [], []
         for r, row in enumerate(g.reshape(-1, n)):

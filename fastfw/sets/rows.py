@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, check_seed, choice, seed_bits
-from fastfw.sets._convex import RadiusSet, finite_direction, pair_of, radius_of
+from fastfw.sets._convex import OVERFLOW, RadiusSet, finite, pair_of, radius_of
 from fastfw.sets._projections import row_thresholds, within
-from fastfw.sets._vertex import Vertex
+from fastfw.sets._vertex import Vertex, decoded, signed_code
 
 __all__ = ["TIES", "RowL1Ball", "RowVertex"]
 
@@ -41,7 +41,7 @@ class RowVertex(Vertex):
     @property
     def code(self) -> IndexArray:
         """+r at column j of a row is j, -r is -1 - j; shape (C,)."""
-        return np.where(self.values > 0.0, self.indices, ~self.indices)
+        return signed_code(self.indices, self.values)
 
     def toarray(self) -> FloatArray:
         """Return the vertex as a new dense array of shape (C, d)."""
@@ -109,7 +109,7 @@ class L1Rows(RadiusSet):
         g = self._rows(point)
         index, value = np.empty(len(g), np.intp), np.empty(len(g), np.float64)
         if not l1.lmo(g, self._radius, index, value):
-            finite_direction(point)  # says where it is not
+            finite(point, "direction", OVERFLOW)  # says where it is not
         if self._ties == "random":
             l1.break_ties(g, self._radius, self._key, index, value)
         return index, value.astype(g.dtype, copy=False)
@@ -138,10 +138,6 @@ class L1Rows(RadiusSet):
 
     def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
         return bool(np.abs(self._rows(point)).sum(axis=1).max() <= self._radius * (1.0 + tol))
-
-    def _decoded(self, code: npt.NDArray[Any]) -> tuple[IndexArray, npt.NDArray[np.float64]]:
-        """Return what `_vertex` gave for the vertex of a code, values in float64."""
-        return np.where(code >= 0, code, ~code), np.where(code >= 0, self._radius, -self._radius)
 
     def _parameters(self) -> dict[str, Any]:
         ties = {} if self._ties == "first" else {"ties": self._ties, "seed": self._seed}
@@ -215,5 +211,5 @@ class RowL1Ball(L1Rows):
 
     def decode(self, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> RowVertex:
         """Return the vertex of a code."""
-        indices, values = self._decoded(code)
+        indices, values = decoded(code, self._radius)
         return RowVertex(indices, values.astype(dtype), self._shape)
