@@ -136,6 +136,22 @@ def labels(
     return canonical
 
 
+def sort_classes(classes: Any) -> npt.NDArray[Any]:
+    """Return the labels there are to be, sorted."""
+    given = as_array(classes, "classes")
+    if given.ndim != 1 or (given.dtype.kind == "f" and not np.isfinite(given).all()):
+        raise ValueError(
+            "classes must be a list of labels, without NaN, but it is "
+            f"{describe(classes, bare=True)}"
+        )
+    try:
+        return np.unique(given)
+    except TypeError:
+        raise TypeError(
+            f"classes must be labels of one kind, but they are {describe(classes, bare=True)}"
+        ) from None
+
+
 def as_list(labels: npt.NDArray[Any]) -> list[Any]:
     """Return labels as objects of Python; dates, which it has not in all units, as NumPy's."""
     return list(labels) if labels.dtype.kind in "mM" else labels.tolist()

@@ -16,7 +16,6 @@ from sklearn.utils.validation import _check_sample_weight
 
 from fastfw._checks import (
     FloatArray,
-    as_array,
     as_list,
     boolean,
     choice,
@@ -204,22 +203,6 @@ def _random_state(given: Any) -> Any:
         raise ValueError(
             "random_state must be an integer from 0 to 2**32 - 1, a numpy.random.RandomState or "
             f"None, but it is {describe(given)}"
-        ) from None
-
-
-def sort_classes(classes: Any) -> npt.NDArray[Any]:
-    """Return the labels that `partial_fit` is told of, sorted."""
-    given = as_array(classes, "classes")
-    if given.ndim != 1 or (given.dtype.kind == "f" and not np.isfinite(given).all()):
-        raise ValueError(
-            "classes must be a list of labels, without NaN, but it is "
-            f"{describe(classes, bare=True)}"
-        )
-    try:
-        return np.unique(given)
-    except TypeError:
-        raise TypeError(
-            f"classes must be labels of one kind, but they are {describe(classes, bare=True)}"
         ) from None
 
 

@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, as_list, class_numbers, float_dtype, refuse_masks
+from fastfw._checks import (
+    FloatArray,
+    as_list,
+    class_numbers,
+    float_dtype,
+    refuse_masks,
+    sort_classes,
+)
 from fastfw._chunks import DaskChunks, is_dask
 from fastfw._csr import is_sparse
 from fastfw._fitting import MANY, weighted
@@ -255,7 +262,7 @@ class ProjectionFreeClassifier(ClassifierMixin, ProjectionFree):  # type: ignore
             )
         known = super()._known(online)
         if classes is not None:
-            given = _estimator.sort_classes(classes)
+            given = sort_classes(classes)
             if known is not None and not np.array_equal(known, given):
                 raise ValueError(f"classes are {given}, but in the first call they were {known}")
             known = given

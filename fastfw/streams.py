@@ -32,6 +32,7 @@ from fastfw._checks import (
     in_range,
     labels,
     positive_int,
+    sort_classes,
 )
 from fastfw._chunks import Chunks, chunks_of
 from fastfw._codes import Codes, codes
@@ -711,15 +712,10 @@ class LabelledStream:
         if not hasattr(stream, "__iter__"):
             raise TypeError(f"stream must be batches, but it is a {type(stream).__name__}")
         self._stream = stream
-        given = as_array(classes, "classes")
-        try:
-            self.classes = np.unique(given)
-        except TypeError:
-            raise TypeError("classes must be labels of one kind") from None
-        if given.ndim != 1 or len(self.classes) < 2 or (self.classes != self.classes).any():
+        self.classes = sort_classes(classes)
+        if len(self.classes) < 2:
             raise ValueError(
-                "classes must be a list of two labels or more, without NaN, but it is "
-                f"{describe(classes, bare=True)}"
+                f"classes must be two labels or more, but it is {describe(classes, bare=True)}"
             )
 
     def __iter__(self) -> Iterator[tuple[Any, IndexArray]]:

@@ -363,7 +363,7 @@ def test_labels_of_any_kind_are_numbered(classes):
 @pytest.mark.parametrize(
     ("classes", "message"),
     [(["a"], "two labels or more"), ([0.0, np.nan], "without NaN"), ([None, "a"], "of one kind"),
-     ([["a", "b"]], "a list of two"), ("ab", "a list of two")],
+     ([["a", "b"]], "a list of labels"), ("ab", "a list of labels")],
 )  # fmt: skip
 def test_classes_that_cannot_be_used(classes, message):
     with pytest.raises((TypeError, ValueError), match=message):
