@@ -195,6 +195,15 @@ def batch_parts(batch: object) -> tuple[Any, Any]:
         ) from None
 
 
+def is_pair(batch: object) -> bool:
+    """Whether a batch has features and labels."""
+    try:
+        batch_parts(batch)
+    except TypeError:
+        return False
+    return True
+
+
 # --- arrays and objects ---------------------------------------------------------------------------
 
 
@@ -303,6 +312,17 @@ def require(thing: object, name: str, attributes: Iterable[str]) -> None:
         raise TypeError(
             f"{name} must have {', '.join(attributes)}, but a {type(thing).__name__} has no "
             f"{', '.join(missing)}"
+        )
+
+
+def require_pair(problem: Any, set: Any, attributes: Iterable[str] = ()) -> None:
+    """Refuse a problem and a set that do not belong together, or a set without some attributes."""
+    require(problem, "problem", ("shape", "loss", "gradient"))
+    require(set, "set", ("shape", "lmo", *attributes))
+    if tuple(problem.shape) != tuple(set.shape):
+        raise ValueError(
+            f"problem and set must have the same shape, but problem.shape is "
+            f"{tuple(problem.shape)} and set.shape is {tuple(set.shape)}"
         )
 
 

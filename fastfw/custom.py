@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import as_array, batch_parts, choice, describe, read_only, real_array
+from fastfw._checks import as_array, batch_parts, choice, describe, is_pair, read_only, real_array
 from fastfw._numba import compiled, is_compiled, short_error
 from fastfw.problems import Rows, all_rows
 from fastfw.sets._convex import shape_of
@@ -123,7 +123,7 @@ class FunctionProblem:
         try:
             found = self._called(*map(read_only, (np.asarray(x), *parts)))
         except Exception as error:
-            hint = self._hint if self._either and _is_pair(batch) else ""
+            hint = self._hint if self._either and is_pair(batch) else ""
             self.raise_short(error, hint)
             if hint and isinstance(error, TypeError | ValueError):
                 kind = ValueError if isinstance(error, ValueError) else TypeError
@@ -292,15 +292,6 @@ def _kind(found: Any) -> str:
     if isinstance(found, tuple | list):
         return f"a {type(found).__name__} of length {len(found)}"
     return "None" if found is None else f"a {type(found).__name__}"
-
-
-def _is_pair(batch: object) -> bool:
-    """Whether a batch has features and labels."""
-    try:
-        batch_parts(batch)
-    except TypeError:
-        return False
-    return True
 
 
 def _takes_pairs(function: Callable[..., Any]) -> tuple[bool, bool]:

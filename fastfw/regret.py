@@ -26,7 +26,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw import _solver
-from fastfw._checks import batch_parts, positive_float, positive_int, read_only, require
+from fastfw._checks import (
+    batch_parts,
+    is_pair,
+    positive_float,
+    positive_int,
+    read_only,
+    require_pair,
+)
 from fastfw._chunks import Chunks, chunks_of
 from fastfw._plots import draw_curve
 from fastfw._show import data_frame, html_table, short
@@ -224,13 +231,7 @@ def best_fixed_decision(
         positive_int(max_iterations, "max_iterations"),
         np.inf if time_limit is None else started + positive_float(time_limit, "time_limit"),
     )
-    require(problem, "problem", ("shape", "loss", "gradient"))
-    require(set, "set", ("shape", "lmo"))
-    if tuple(problem.shape) != tuple(set.shape):
-        raise ValueError(
-            f"problem and set must have the same shape, but problem.shape is "
-            f"{tuple(problem.shape)} and set.shape is {tuple(set.shape)}"
-        )
+    require_pair(problem, set)
     chunks = chunks_of(X, y)
     if isinstance(problem, SoftmaxRegression) or (chunks and isinstance(problem, Classification)):
         if chunks is None and y is None and not isinstance(X, Dataset):
@@ -248,7 +249,7 @@ def best_fixed_decision(
             f"{type(problem).__name__} takes data in memory"
         )
     else:
-        batch = (X, y) if y is not None else _as_pair(X)
+        batch = (X, y) if y is not None else batch_parts(X) if is_pair(X) else X
         n_samples = _n_rows(batch)
         outcome = _solve(problem, _whole(problem, batch), set, tol, limits)
     point = outcome.point
@@ -772,20 +773,11 @@ def _batch_losses(best: BestDecision, stream: Iterable[Any], rounds: int) -> tup
     return fixed, rows
 
 
-def _as_pair(batch: Any) -> Any:
-    """Return a batch as a pair (X, y) where it is one, else as it is."""
-    try:
-        return batch_parts(batch)
-    except TypeError:
-        return batch
-
-
 def _n_rows(batch: Any) -> int:
     """Rows of a batch: of its labels, or of the array that it is; else it counts as one."""
-    try:
+    if is_pair(batch):
         return len(batch_parts(batch)[1])
-    except TypeError:
-        return len(batch) if np.ndim(batch) > 0 else 1
+    return len(batch) if np.ndim(batch) > 0 else 1
 
 
 def suboptimality(

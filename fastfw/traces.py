@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import positive_int, read_only, require
+from fastfw._checks import positive_int, read_only, require_pair
 from fastfw._plots import draw_curve
 from fastfw._show import data_frame, short
 from fastfw.problems import Classification
@@ -71,8 +71,7 @@ def frank_wolfe_gap(problem: Any, set: Any, x: npt.ArrayLike, batch: Any) -> flo
     >>> round(fw.frank_wolfe_gap(problem, ball, np.zeros((2, 2)), (np.eye(2), [0, 1])), 6)
     0.5
     """
-    require(problem, "problem", ("shape", "loss", "gradient"))
-    require(set, "set", ("shape", "lmo"))
+    require_pair(problem, set)
     gradient = np.asarray(problem.gradient(read_only(x), read_only(batch)), np.float64)
     v = dense_vertex(set, gradient)
     return float((gradient * (np.asarray(x, np.float64) - v)).sum())

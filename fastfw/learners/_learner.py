@@ -22,7 +22,7 @@ from fastfw._checks import (
     float_dtype,
     freeze,
     positive_int,
-    require,
+    require_pair,
     warn_from_outside,
 )
 from fastfw.learners import _saving
@@ -73,13 +73,7 @@ class Learner(ABC):
         dtype: npt.DTypeLike | None,
         init: str | None,
     ) -> None:
-        require(problem, "problem", ("shape", "loss", "gradient"))
-        require(set, "set", ("shape", "lmo", "diameter"))
-        if tuple(problem.shape) != tuple(set.shape):
-            raise ValueError(
-                f"problem and set must have the same shape, but problem.shape is "
-                f"{tuple(problem.shape)} and set.shape is {tuple(set.shape)}"
-            )
+        require_pair(problem, set, ("diameter",))
         engines = ("fused", "steps", "dask") if self._shareable else ("fused", "steps")
         choice(engine, "engine", engines)
         self._problem, self._set = problem, set
