@@ -36,7 +36,7 @@ from fastfw._checks import (
 from fastfw.learners._guard import Guard
 from fastfw.learners._starts import given_or_usual
 from fastfw.schedules import PowerSchedule, power_schedule
-from fastfw.sets._answers import diameter_of, projected, vertex_for
+from fastfw.sets._accept import accept_vertex, diameter_of, project_onto
 from fastfw.sets._convex import OVERFLOW, finite, point_of
 
 __all__ = ["FTPL", "OGD", "RFTL", "BaseLearner", "LinearLearner", "Turn"]
@@ -297,7 +297,7 @@ class FTPL(BaseLearner):
         """Vertex for the perturbed sum, as the set gives it; noise is added in float64."""
         drawn = self._draw(memory.shape, turn.t if self.fresh else turn.first, turn.k, turn.seed)
         drawn += self.rate(turn.rounds) * memory.astype(np.float64)
-        return vertex_for(set.lmo(drawn), drawn)
+        return accept_vertex(set.lmo(drawn), drawn)
 
     def remember(
         self, set: Any, memory: FloatArray, direction: FloatArray, turn: Turn
@@ -385,7 +385,7 @@ class OGD(_Projecting):
         """Step against the direction and project."""
         i = turn.t - turn.first + 1
         moved = memory - self._gamma(set, i, i) * direction
-        return projected(set, moved, memory.dtype)
+        return project_onto(set, moved, memory.dtype)
 
 
 @dataclass(frozen=True)
@@ -432,7 +432,7 @@ class RFTL(_Projecting):
         seen = turn.t - turn.first
         gamma = self._gamma(set, seen, turn.rounds) if seen else 0.0
         # 0 - ..., so that zeros stay +0
-        return projected(set, 0.0 - gamma * memory, memory.dtype)
+        return project_onto(set, 0.0 - gamma * memory, memory.dtype)
 
     def remember(
         self, set: Any, memory: FloatArray, direction: FloatArray, turn: Turn

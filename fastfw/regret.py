@@ -41,7 +41,7 @@ from fastfw._solver import Limits, Outcome, Point
 from fastfw.custom import FunctionProblem, what_is_not_finite
 from fastfw.problems import Classification, SoftmaxRegression
 from fastfw.sets import RowL1Ball
-from fastfw.sets._answers import answer, dense_vertex, projected, start_of
+from fastfw.sets._accept import accept, dense_vertex, project_onto, start_of
 from fastfw.streams import Batch, Dataset, IndexedStream, dataset
 
 if TYPE_CHECKING:
@@ -327,7 +327,7 @@ def _solve(
         return dense_vertex(set, read_only(direction))
 
     def project(x: Array) -> Array:
-        return projected(set, x).astype(float, copy=False)
+        return project_onto(set, x).astype(float, copy=False)
 
     def evaluate(x: Array) -> Point:
         value, gradient = objective(x)
@@ -446,7 +446,7 @@ def _whole(problem: Any, batch: Any) -> _solver.Objective:
                 problem.gradient(read_only(x), given),
             )
         # a copy: problems may reuse theirs
-        return float(value), answer(gradient, x.shape, name, np.float64, finite=False)
+        return float(value), accept(gradient, x.shape, name, np.float64, finite=False)
 
     return objective
 

@@ -12,7 +12,7 @@ from fastfw._checks import positive_int, read_only, require_pair
 from fastfw._plots import draw_curve
 from fastfw._show import data_frame, short
 from fastfw.problems import Classification
-from fastfw.sets._answers import dense_vertex
+from fastfw.sets._accept import dense_vertex
 from fastfw.streams import Dataset
 
 if TYPE_CHECKING:

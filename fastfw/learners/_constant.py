@@ -13,7 +13,7 @@ from fastfw._csr import row_norms
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._learner import count
 from fastfw.problems import Rows, SoftmaxRegression
-from fastfw.sets._answers import diameter_of
+from fastfw.sets._accept import diameter_of
 from fastfw.sets._convex import norm
 
 __all__ = ["ScaledLearner", "constant_of_batch", "constant_of_rows"]

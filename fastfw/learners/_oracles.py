@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from fastfw._checks import read_only
 from fastfw.sets import DenseVertex, Vertex
-from fastfw.sets._answers import answer, call_oracle, vertex_for
+from fastfw.sets._accept import accept, accept_vertex, call_oracle
 from fastfw.sets._vertex import code_of
 
 __all__ = ["decode", "encode", "evaluate", "line_search", "loss_at", "slope", "toward", "vertex"]
@@ -25,7 +25,7 @@ def evaluate(problem: Any, x: npt.NDArray[Any], batch: Any) -> tuple[float, npt.
     if hasattr(problem, "loss_and_gradient"):
         loss, gradient = problem.loss_and_gradient(read_only(x), read_only(batch))
         name = "problem.loss_and_gradient"
-        return float(loss), answer(gradient, x.shape, name, finite=False)
+        return float(loss), accept(gradient, x.shape, name, finite=False)
     return loss_at(problem, x, batch), slope(problem, x, batch)
 
 
@@ -38,7 +38,7 @@ def slope(problem: Any, x: npt.NDArray[Any], batch: Any) -> npt.NDArray[Any]:
     """Gradient at x."""
     found = problem.gradient(read_only(x), read_only(batch))
     # the estimates made of it are looked at
-    return answer(found, x.shape, "problem.gradient", finite=False)
+    return accept(found, x.shape, "problem.gradient", finite=False)
 
 
 def vertex(
@@ -52,10 +52,10 @@ def vertex(
         raise FloatingPointError(f"round {t}: the gradient estimate is not finite")
     if state is not None and getattr(set, "warm_starts", False):
         start = decode(set, state["warm"], direction.dtype) if "warm" in state else None
-        found = vertex_for(call_oracle(set, read_only(direction), start), direction)
+        found = accept_vertex(call_oracle(set, read_only(direction), start), direction)
         state["warm"] = encode(set, found, direction.dtype)
         return found
-    return vertex_for(call_oracle(set, read_only(direction)), direction)
+    return accept_vertex(call_oracle(set, read_only(direction)), direction)
 
 
 def toward(x: npt.NDArray[Any], v: Vertex | npt.NDArray[Any], eta: float) -> npt.NDArray[Any]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, freeze, real_array
 from fastfw._layout import copied
-from fastfw.sets._answers import dense_vertex, start_of
+from fastfw.sets._accept import dense_vertex, start_of
 from fastfw.sets._convex import point_inside, random_vertex, require_dtype
 
 __all__ = ["INITS", "begin", "first_point", "given_or_usual"]

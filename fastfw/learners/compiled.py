@@ -19,7 +19,7 @@ from fastfw.learners._lazy import Arrays, LazyEngine
 from fastfw.learners._threaded import in_team, make_team, quiet
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
-from fastfw.sets._answers import diameter_of
+from fastfw.sets._accept import diameter_of
 from fastfw.sets._compiled import blocks_of, kernel_rows
 
 __all__ = ["LINEAR", "META", "PAST", "LinearEngine", "Plan", "Rounds", "in_rounds"]

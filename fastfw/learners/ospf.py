@@ -14,7 +14,7 @@ from fastfw.learners._constant import ScaledLearner
 from fastfw.learners._learner import count
 from fastfw.learners._oracles import evaluate, toward
 from fastfw.sets import ConvexSet
-from fastfw.sets._answers import diameter_of
+from fastfw.sets._accept import diameter_of
 
 __all__ = ["OSPF"]
 

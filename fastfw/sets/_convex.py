@@ -18,7 +18,7 @@ from fastfw._checks import (
     positive_int,
     real_array,
 )
-from fastfw.sets._answers import answer, dense_vertex, diameter_of
+from fastfw.sets._accept import accept, dense_vertex, diameter_of
 from fastfw.sets._vertex import DenseVertex, Vertex
 
 _FLOAT64 = np.dtype(np.float64)
@@ -37,7 +37,7 @@ def point_inside(set: Any, rng: np.random.Generator) -> FloatArray:
     """Return the set's ``random_point``, or where it has none the mean of random vertices."""
     if hasattr(set, "random_point"):
         found = set.random_point(rng)
-        return answer(found, tuple(set.shape), "set.random_point", np.float64)
+        return accept(found, tuple(set.shape), "set.random_point", np.float64)
     mean: FloatArray = np.mean([random_vertex(set, rng) for _ in range(_VERTICES)], axis=0)
     return mean
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, require
 from fastfw._layout import blocks_of
-from fastfw.sets._answers import call_oracle, diameter_of, projected, start_of, vertex_for
+from fastfw.sets._accept import accept_vertex, call_oracle, diameter_of, project_onto, start_of
 from fastfw.sets._convex import ConvexSet, point_inside, require_dtype
 from fastfw.sets._vertex import DenseVertex, Vertex, code_of
 
@@ -218,7 +218,7 @@ class ProductSet(ConvexSet):
 
         def vertex(name: str, own: Any) -> Any:
             found = call_oracle(own, pieces[name], None if start is None else start.parts[name])
-            return vertex_for(found, pieces[name], look=False)
+            return accept_vertex(found, pieces[name], look=False)
 
         parts = zip(self._sets, self._each(vertex), strict=True)
         return ProductVertex(dict(parts), self._shape, g.dtype)
@@ -242,7 +242,7 @@ class ProductSet(ConvexSet):
 
     def _project(self, x: npt.ArrayLike) -> FloatArray:
         parts = self.blocks(self._projectable(x))
-        return self._joined(lambda name, own: projected(own, parts[name], parts[name].dtype))
+        return self._joined(lambda name, own: project_onto(own, parts[name], parts[name].dtype))
 
     def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
         return all(

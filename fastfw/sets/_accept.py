@@ -16,7 +16,7 @@ from fastfw._layout import copied
 from fastfw.sets._vertex import Vertex
 
 
-def answer(
+def accept(
     found: Any,
     shape: tuple[int, ...],
     oracle: str,
@@ -45,7 +45,7 @@ def answer(
     return array
 
 
-def vertex_for(
+def accept_vertex(
     found: Any, direction: npt.NDArray[Any], *, look: bool = True
 ) -> Vertex | npt.NDArray[Any]:
     """Return what an oracle gave for a finite direction: structured, or else a new array.
@@ -54,7 +54,7 @@ def vertex_for(
     without `look`, where it is to be a part of another one.
     """
     if not isinstance(found, Vertex) or found.shape != direction.shape:
-        return answer(found, direction.shape, "set.lmo")
+        return accept(found, direction.shape, "set.lmo")
     if look:
         with np.errstate(over="ignore", invalid="ignore"):
             slope = found.dot(direction)
@@ -72,21 +72,21 @@ def dense_vertex(set: Any, direction: npt.NDArray[Any]) -> npt.NDArray[np.float6
     """Return the set's vertex for a direction as a new array of float64."""
     finite = bool(np.isfinite(direction).all())
     found = call_oracle(set, direction)
-    return answer(found, tuple(set.shape), "set.lmo", np.float64, finite=finite)
+    return accept(found, tuple(set.shape), "set.lmo", np.float64, finite=finite)
 
 
 def start_of(set: Any) -> npt.NDArray[np.float64]:
     """Return the set's own start, where it has none the vertex for zeros; a new array."""
     shape = tuple(set.shape)
     if hasattr(set, "start"):
-        return answer(set.start(), shape, "set.start", np.float64)
+        return accept(set.start(), shape, "set.start", np.float64)
     return dense_vertex(set, np.zeros(shape))
 
 
-def projected(set: Any, x: FloatArray, dtype: npt.DTypeLike = np.float64) -> FloatArray:
+def project_onto(set: Any, x: FloatArray, dtype: npt.DTypeLike = np.float64) -> FloatArray:
     """Return the set's projection of a point as a new array."""
     finite = bool(np.isfinite(x).all())
-    return answer(set.project(x), x.shape, "set.project", dtype, finite=finite)
+    return accept(set.project(x), x.shape, "set.project", dtype, finite=finite)
 
 
 def diameter_of(set: Any) -> float:
