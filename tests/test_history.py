@@ -92,35 +92,6 @@ def test_gradients_of_a_batch_and_of_the_past(layout, dtype, n, C, d):
         assert kept.tobytes() == logits.tobytes()
 
 
-@layouts
-@dtypes
-def test_a_step_moves_the_logits(layout, dtype):
-    n, C, d = 70, 3, 9
-    X, y, u, s = arrays(n, C, d, dtype)
-    X = read_only(X * (X > 0.0))
-    rows = read_only(np.arange(n)[::2].copy())
-    index, value, eta = np.array([4, 0, 8]), np.array([2.0, -2.0, 2.0]), 0.3
-    x = s * u.astype(np.float64)
-    logits = (X[rows] @ x.T).astype(dtype)
-    v = np.zeros((C, d))
-    v[np.arange(C), index] = value
-    x = x + eta * (v - x)
-    moved = logits.copy()
-    features, u, used = laid(layout, X, u)
-    history.move_outputs(features, rows, 1.0 - eta, index, eta * value, moved)
-    assert close(moved, X[rows] @ x.T, dtype, d)
-    # the sweep of the next gradient does the very same
-    weights, G, partial = np.ones(len(rows)), np.zeros(u.shape), np.zeros(u.shape, dtype)
-    tail = np.empty(0)
-    history.add_gradient(
-        features, None, y, rows, weights, False, logits, 1.0 - eta, index, eta * value, False, u, s,
-        tail, partial, G, tail, used,
-    )  # fmt: skip
-    G = G if layout == "dense" else G.T
-    assert logits.tobytes() == moved.tobytes()
-    assert close(G, weighted_gradient(x, X[rows], y[rows], weights), dtype, n)
-
-
 @dtypes
 @pytest.mark.parametrize("seed", range(6))
 def test_insert_merges(dtype, seed):

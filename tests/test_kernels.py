@@ -415,24 +415,6 @@ def test_first_largest(row, dtype):
         assert not np.isfinite(row[first])
 
 
-@quick
-@given(
-    hnp.arrays(np.float64, st.tuples(st.integers(1, 13), st.integers(1, 40)), elements=ordinary),
-    st.sampled_from(DTYPES),
-)
-@example(np.zeros((3, 7)), np.float64)
-@example(np.full((2, 5), -0.0), np.float32)
-def test_linear_minimisation_oracle(G, dtype):
-    G = cast(G, dtype)
-    index, value = np.full(len(G), -1, np.intp), np.full(len(G), np.nan)
-    ok = l1.lmo(G, 3.0, index, value)
-    assert bool(ok) == np.isfinite(G).all()
-    if ok:
-        wanted_index, wanted_value = ref.lmo_parts(G, 3.0)
-        assert np.array_equal(index, wanted_index)
-        assert np.array_equal(value, wanted_value)
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_oracles_report_a_direction_that_is_not_finite(bad, dtype):

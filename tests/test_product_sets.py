@@ -30,12 +30,6 @@ def test_ball_is_a_row_ball_of_one_row():
     assert np.array_equal(BALL.start(np.float32), np.zeros(4, np.float32))
 
 
-def test_ties_and_zeros():
-    assert (BALL.lmo(np.zeros(4)).index, BALL.lmo(np.zeros(4)).value) == (0, -2.0)
-    assert BALL.lmo([1.0, -1.0, 1.0, 1.0]).index == 0
-    assert BALL.lmo([0.0, -1.0, 1.0, 1.0]).value == 2.0
-
-
 # --- products -------------------------------------------------------------------------------------
 
 

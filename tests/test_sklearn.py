@@ -22,9 +22,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, train_test_split
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import check_estimator
 
 from fastfw import _fitting
@@ -394,19 +392,6 @@ def test_pickles_keep_the_weights_of_the_past(method, kind, iris, short_epochs):
     for model in (one, other):
         model.partial_fit(kind(X[::-1]), y[::-1], sample_weight=w)
     np.testing.assert_allclose(one.coef_, other.coef_, rtol=0, atol=1e-12)
-
-
-@compiled
-def test_balanced_classes_need_no_more_epochs():
-    n = 200
-    rng = np.random.default_rng(0)
-    y = np.repeat([0, 1, 2], [n * 8 // 10, n * 15 // 100, n * 5 // 100])
-    X = rng.normal(size=(n, 6)) + 1.5 * np.eye(3, 6)[y]
-    plain, balanced = (
-        ProjectionFreeClassifier(radius=20.0, class_weight=weight).fit(X, y)
-        for weight in (None, "balanced")
-    )
-    assert balanced.n_iter_ <= 2 * plain.n_iter_
 
 
 @pytest.mark.parametrize("batch_size", [2, 5, 10])
@@ -928,30 +913,11 @@ def test_defaults_reach_their_gap(load):
     assert model.score(X_test, y_test) >= 0.95
 
 
-@pytest.mark.parametrize("method", ["orgfw", "osfw", "ofw", "oaw", "regularized_ofw"])
-def test_methods(method, iris, short_epochs):
-    X, y = iris
-    model = few_rounds(method=method, max_iter=2).fit(X, y)
-    proba = model.predict_proba(X)
-    own = proba[np.arange(len(y)), np.searchsorted(model.classes_, y)]
-    assert -np.log(own).mean() < sized(0.9, 1.0) * np.log(3.0)  # what zeros lose
-
-
 def test_schedules(iris, short_epochs):
     one = few_rounds(step=0.25, momentum=0.5, max_iter=1).fit(*iris)
     other = few_rounds(step=lambda t: 0.25, momentum=lambda t: 0.5, max_iter=1).fit(*iris)
     assert np.array_equal(one.coef_, other.coef_)
     assert not np.array_equal(one.coef_, few_rounds(max_iter=1).fit(*iris).coef_)
-
-
-def test_grid_search_in_a_pipeline_with_string_labels(iris, short_epochs):
-    X, y = iris
-    pipe = make_pipeline(StandardScaler(), few_rounds(average=False))
-    grid = {"projectionfreeclassifier__radius": [0.01, 3.0, 30.0]}
-    search = GridSearchCV(pipe, grid, cv=sized(5, 2)).fit(X, y)
-    assert search.best_params_["projectionfreeclassifier__radius"] >= 3.0
-    assert search.best_score_ > 0.85
-    assert search.predict(X[:1]).tolist() == ["setosa"]
 
 
 def test_import_without_scikit_learn():
