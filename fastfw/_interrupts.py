@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -75,3 +77,22 @@ class defer_signals:
         finally:
             if self._noted:
                 self._pass_on(handlers)
+
+
+@contextmanager
+def without_interrupts() -> Iterator[None]:
+    """Start processes that leave Ctrl-C to this one, which ends them: they inherit what is blocked.
+
+    It reaches all processes of a terminal; each would print a traceback.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # whose start would unblock the signal
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -6,17 +6,15 @@ import contextlib
 import hashlib
 import multiprocessing
 import os
-import signal
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
-from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
 from fastfw._info import cache_state, cores, kernels
-from fastfw._interrupts import defer_signals
+from fastfw._interrupts import defer_signals, without_interrupts
 from fastfw.kernels import _cache
 from fastfw.kernels._cache import KernelCache
 
@@ -214,16 +212,21 @@ def one_at_a_time(dispatchers: dict[str, Any], folder: Path) -> None:
         dispatcher._cache = _Shared(dispatcher._cache.name, folder)
 
 
-def _work(connection: Connection, folder: Path) -> None:
-    """Do the steps that are asked for, until None is; an error ends the process silently."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one sees to that
-    with contextlib.suppress(Exception), contextlib.closing(connection):
-        one_at_a_time(kernels(), folder)
-        todo = steps()
-        while (asked := connection.recv()) is not None:
-            dtype, name = asked
-            todo[dtype][name]()
-            connection.send(asked)
+_TODO: dict[str, dict[str, Callable[[], None]]] = {}
+"""In a process that compiles for others, what there is to do."""
+
+
+def _begin(folder: Path) -> None:
+    """Make a process ready to compile."""
+    one_at_a_time(kernels(), folder)
+    _TODO.update(steps())
+
+
+def _do(asked: tuple[str, str]) -> tuple[str, str]:
+    """Do one step there."""
+    dtype, name = asked
+    _TODO[dtype][name]()
+    return asked
 
 
 # --- processes --------------------------------------------------------------------------------
@@ -232,10 +235,10 @@ def _work(connection: Connection, folder: Path) -> None:
 def warm_up(progress: Progress | None = None, jobs: int | None = None) -> int:
     """Compile every kernel for float64 and float32, so that later runs find them; steps made.
 
-    By default a process for each core that this one may use. They begin with different dtypes,
-    which have next to no variant in common; what two of them come to is compiled by the first, and
-    read from the cache by the second. With one job everything is compiled here, and so is what
-    another process left undone.
+    By default a process for each core that this one may use. They take steps of different dtypes
+    in turn, which have next to no variant in common; what two of them come to is compiled by the
+    first, and read from the cache by the second. With one job everything is compiled here, and so
+    is what another process left undone.
     """
     todo = [(dtype, name) for dtype, own in steps().items() for name in own]
     total = len(todo)
@@ -265,73 +268,27 @@ def _can_share() -> bool:
 def _in_processes(
     todo: list[tuple[str, str]], jobs: int, progress: Progress | None
 ) -> Iterator[tuple[str, str]]:
-    """Let other processes do steps; those that are done, as they are done."""
-    waiting = {dtype: [asked for asked in todo if asked[0] == dtype] for dtype in DTYPES}
-    done = 0
+    """Let other processes do steps, of all dtypes in turn; those that are done, as they are done.
 
-    def give(connection: Connection, dtype: str) -> None:
-        """Hand out the next step of a dtype, of another when it has none left, or None."""
-        own = waiting[dtype] or max(waiting.values(), key=len)
-        asked = own.pop(0) if own else None
-        with contextlib.suppress(OSError):
-            connection.send(asked)
-        if asked is not None and progress is not None:
-            progress(done, len(todo), f"{asked[1]}, {asked[0]}")
-
+    A step that fails is left to this process, and so are all when one of the others dies.
+    """
+    turns = zip(*([asked for asked in todo if asked[0] == dtype] for dtype in DTYPES), strict=True)
     with (
         tempfile.TemporaryDirectory(prefix="fastfw-warmup-") as folder,
         contextlib.ExitStack() as at_end,
     ):
-        open_ends: dict[Connection, str] = {}
-        with _interrupts_later():
-            for k in range(jobs):
-                connection, process = _start(Path(folder))
-                at_end.callback(_end, process, connection)
-                open_ends[connection] = DTYPES[k % len(DTYPES)]
-        for connection, dtype in open_ends.items():
-            give(connection, dtype)
-        while open_ends:
-            for ready in wait(list(open_ends)):
-                assert isinstance(ready, Connection)
-                try:
-                    asked = ready.recv()
-                except (EOFError, OSError):
-                    del open_ends[ready]
-                    continue
-                done += 1
-                yield asked
-                give(ready, open_ends[ready])
-
-
-@contextlib.contextmanager
-def _interrupts_later() -> Iterator[None]:
-    """Hold the terminal's interrupt back, so that every process is in the list of those to end.
-
-    Processes that are started meanwhile inherit that this thread blocks it, and never see it.
-    Another thread of this process may still get it, for which Python calls the main thread's
-    handler: that one is called afterwards.
-    """
-    resource_tracker.ensure_running()  # which would let interrupts through
-    with defer_signals():
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            yield
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-
-
-def _start(folder: Path) -> tuple[Connection, Any]:
-    """Start a process that compiles."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(theirs, folder), daemon=True)
-    process.start()
-    theirs.close()
-    return ours, process
-
-
-def _end(process: Any, connection: Connection) -> None:
-    """End a process, whatever it is doing."""
-    connection.close()
-    process.terminate()
-    process.join()
+        # Whatever happens, no process may be left, not even one that is about to begin.
+        with defer_signals(), without_interrupts():
+            executor = ProcessPoolExecutor(
+                jobs, multiprocessing.get_context("spawn"), _begin, (Path(folder),)
+            )
+            at_end.callback(executor.shutdown, cancel_futures=True)
+            futures = [executor.submit(_do, asked) for turn in turns for asked in turn]
+            for process in executor._processes.values():
+                at_end.callback(process.terminate)
+        tell = progress or (lambda *_: None)
+        tell(0, len(todo), "starting")
+        for number, future in enumerate(as_completed(futures), start=1):
+            if future.exception() is None:
+                tell(number, len(todo), "{1}, {0}".format(*future.result()))
+                yield future.result()

@@ -13,11 +13,10 @@ import hashlib
 import json
 import os
 import re
-import signal
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -29,6 +28,7 @@ import numpy.typing as npt
 import fastfw
 from fastfw import _checks
 from fastfw._files import atomic_write, remove_abandoned
+from fastfw._interrupts import without_interrupts
 
 Arrays = dict[str, npt.NDArray[Any]]
 Settings = Mapping[str, Any]
@@ -289,7 +289,7 @@ def _at_the_same_time(
         for start in range(0, len(calls), size):
             yield from parallel(calls[start : start + size])
         return
-    with _without_ctrl_c():
+    with without_interrupts():
         outcomes = parallel(calls)
     try:
         # `yield from` would hand a close on to joblib before `finally` is reached.
@@ -304,22 +304,3 @@ def _at_the_same_time(
         with warnings.catch_warnings():  # a stopped search leaves trials undone: no news
             warnings.filterwarnings("ignore", category=UserWarning, module=r"joblib\b")
             outcomes.close()
-
-
-@contextmanager
-def _without_ctrl_c() -> Iterator[None]:
-    """Start processes that leave Ctrl-C to this one, which ends them: they inherit what is blocked.
-
-    It reaches all processes of a terminal; each would print a traceback.
-    """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    from multiprocessing import resource_tracker
-
-    resource_tracker.ensure_running()  # whose start would unblock the signal
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
