@@ -30,8 +30,9 @@ from typing import Any, NamedTuple
 
 from bench import later_methods, network, scale
 from bench.compare import blas, classifiers, handicap, one_thread, profile, rounds, shapes, text
-from bench.compare.turns import Work, load, machine
+from bench.compare.turns import Work, load
 from fastfw._files import atomic_write
+from fastfw._info import processor
 from fastfw.experiments.figures import write_png
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "performance"
@@ -150,7 +151,7 @@ def stamp(command: str) -> list[str]:
     half = len(there) // 2
     return [
         f"$ {command}",
-        f"{datetime.date.today()}, {machine()}",
+        f"{datetime.date.today()}, {processor()}, {os.cpu_count()} cores, load {load()}",
         f"Python {platform.python_version()}, {', '.join(there[:half])},",
         ", ".join(there[half:]),
         f"BLAS of NumPy: {blas()}",

@@ -101,7 +101,7 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-def _processor() -> str:
+def processor() -> str:
     """Return the processor's name as its maker writes it, where the system tells."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as handle:
@@ -158,7 +158,7 @@ def machine() -> str:
     """Return processor, cores and versions in one line, as results should say."""
     versions = [f"Python {platform.python_version()}"]
     versions += [f"{name} {_version(name.lower())}" for name in ("NumPy", "Numba", "SciPy")]
-    return f"{_processor()}, cores: {_cores()}; {', '.join(versions)}"
+    return f"{processor()}, cores: {_cores()}; {', '.join(versions)}"
 
 
 def describe() -> list[tuple[str, str]]:
@@ -175,7 +175,7 @@ def describe() -> list[tuple[str, str]]:
     facts += [(package, _version(package)) for package in _PACKAGES]
     facts += [
         ("system", platform.platform()),
-        ("processor", f"{_processor()} (LLVM: {llvmlite.binding.get_host_cpu_name()})"),
+        ("processor", f"{processor()} (LLVM: {llvmlite.binding.get_host_cpu_name()})"),
         ("cores", _cores()),
         ("numba threads", str(numba.config.NUMBA_NUM_THREADS)),
         ("BLAS of numpy", _blas()),

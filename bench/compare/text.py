@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.compare.classifiers import timed
+from bench.compare.classifiers import timed, tuned
 from bench.compare.turns import Work
 
 #: Rows of a call of partial_fit.
@@ -61,16 +61,8 @@ def fit(data: Data) -> Found:
 
 def _tuned(make: Callable[[float], Any], settings: tuple[float, ...], data: Data) -> Found:
     """Choose by held-out rows, and fit all: the time is that of both."""
-    X, y = data[:2]
-    order = np.random.default_rng(0).permutation(len(y))
-    held, rest = order[: len(y) // 5], order[len(y) // 5 :]
-    total, scores = 0.0, []
-    for setting in settings:
-        seconds, model = timed(make(setting), X[rest], y[rest])
-        total += seconds
-        scores.append(model.score(X[held], y[held]))
-    seconds, model = timed(make(settings[int(np.argmax(scores))]), X, y)
-    return _judged(model, total + seconds, data)
+    _, search, seconds, model = tuned(make, settings, *data[:2])
+    return _judged(model, search + seconds, data)
 
 
 def sgd(data: Data) -> Found:
@@ -104,15 +96,13 @@ def vowpal_wabbit(data: Data, passes: int = 1) -> Found:
     order = np.random.default_rng(0).permutation(len(y))
 
     def lines(X: Any, rows: Any, labels: Any = None) -> list[str]:
-        return [
-            ("" if labels is None else f"{labels[i] + 1} ") + "| " + " ".join(
-                f"{j}:{v:.6g}" for j, v in zip(
-                    X.indices[X.indptr[i] : X.indptr[i + 1]],
-                    X.data[X.indptr[i] : X.indptr[i + 1]], strict=True,
-                )
-            )
-            for i in rows
-        ]  # fmt: skip
+        found = []
+        for i in rows:
+            own = slice(*X.indptr[i : i + 2])
+            entries = map("{}:{:.6g}".format, X.indices[own], X.data[own])
+            label = "" if labels is None else f"{labels[i] + 1} "
+            found.append(f"{label}| {' '.join(entries)}")
+        return found
 
     learned, asked = lines(X, order, np.searchsorted(classes, y)), lines(X_test, range(len(y_test)))
     with tempfile.TemporaryDirectory() as folder:

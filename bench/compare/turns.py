@@ -8,11 +8,9 @@ machine does meets all alike; each ratio is the median over the turns of the rat
 from __future__ import annotations
 
 import os
-import platform
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from time import thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -181,17 +179,6 @@ def limit_lines(limits: dict[str, Limits]) -> list[str]:
         f"a 1024 x 1024 product makes {speed / 1e9:.0f} GFLOP/s"
         for dtype, (bandwidth, speed) in limits.items()
     ]
-
-
-def machine() -> str:
-    """The processor as the system names it, and the number of its cores."""
-    model = platform.processor() or platform.machine()
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-        model = next(x.split(":")[1].strip() for x in text.splitlines() if "model name" in x)
-    except (OSError, StopIteration):
-        pass
-    return f"{model}, {os.cpu_count()} cores, load {load()}"
 
 
 def load() -> str:
