@@ -17,16 +17,20 @@ from . import work
 FEATURES = ["float64", "float32", "uint8 float64"]
 
 
-class Learner:
+class Rounds:
+    """Rounds that go on, and grow in OFW and OAW: every repetition begins with a new learner."""
+
+    timeout = 600
+    number = 1
+    repeat = (3, 10, 5.0)
+    warmup_time = 0.0
+
+
+class Learner(Rounds):
     """A learner some rounds into its run, on rows that it has not seen."""
 
     params = (list(work.METHODS), FEATURES)
     param_names = ("method", "features")
-    timeout = 600
-    # Rounds of OFW and OAW grow: every repetition begins with a new learner.
-    number = 1
-    repeat = (3, 10, 5.0)
-    warmup_time = 0.0
     shape = "mnist"
     threads = 1
 
@@ -125,15 +129,11 @@ class Sparse(Learner):
         return self.error(method, features)
 
 
-class Single:
+class Single(Rounds):
     """One row a round, of all features or of 100: what a round costs must not grow with d."""
 
     params = (["dense 50", "dense 784", "csr 14", "csr 18", "csr 20"],)
     param_names = ("features, the power of two for sparse ones",)
-    timeout = 600
-    number = 1
-    repeat = (3, 10, 5.0)
-    warmup_time = 0.0
 
     def setup(self, features):
         kind, size = features.split()
@@ -168,15 +168,11 @@ class Single:
         return work.difference(own, self.losses, "float64")
 
 
-class Network:
+class Network(Rounds):
     """The paper's network, d = 784, m = C = 10, batches of 16."""
 
     params = (list(work.NETWORK_METHODS), list(work.DTYPES))
     param_names = ("method", "dtype")
-    timeout = 600
-    number = 1
-    repeat = (3, 10, 5.0)
-    warmup_time = 0.0
     shape = "small-batch"
 
     def make(self, method, dtype, engine="fused"):
@@ -264,48 +260,6 @@ class OwnFunction:
     def track_error(self, name):
         pairs = self.pairs[: work.COMPARED]
         return work.from_steps(lambda engine: self.make(name, engine).run(pairs), "float64")
-
-
-class Flow:
-    """Oracle calls from Python, where there is no compiled round: ORGFW on paths of a grid."""
-
-    timeout = 600
-
-    def setup(self):
-        self.set = work.grid()
-        d = self.set.shape[0]
-        rng = np.random.default_rng(0)
-        self.costs = [rng.random((1, d)) for _ in range(50)]
-        self.problem = fw.problem_from_function(_linear, d)
-        self.time_run_50_rounds()
-
-    def time_run_50_rounds(self):
-        self.result = fw.ORGFW(self.problem, self.set).run(self.costs)
-
-    def track_error(self):
-        """By Algorithm 1 line by line, the oracle being a linear programme."""
-        from scipy.optimize import linprog
-
-        tail, head = np.array(self.set.edges).T
-        A = np.zeros((head.max() + 1, len(tail)))
-        A[tail, np.arange(len(tail))] = 1.0
-        A[head, np.arange(len(head))] = -1.0
-        b = np.zeros(len(A))
-        b[0], b[-1] = 1.0, -1.0
-        x = np.asarray(fw.ORGFW(self.problem, self.set).play())
-        before = d = None
-        losses = []
-        for t, costs in enumerate(self.costs[: work.COMPARED], 1):
-            loss, g = _linear(x, costs)
-            losses.append(loss)
-            d = g if t == 1 else g + (1.0 - 1.0 / (t + 1)) * (d - _linear(before, costs)[1])
-            v = linprog(d, A_eq=A, b_eq=b, bounds=(0.0, 1.0), method="highs-ds").x
-            before, x = x, x + (v - x) / (t + 1)
-        return work.difference(self.result.losses[: work.COMPARED], losses)
-
-
-def _linear(x, costs):
-    return float((costs @ x).sum()), costs.sum(axis=0)
 
 
 class Memory:

@@ -4,13 +4,13 @@ Figures of correctness are differences from plain NumPy or SciPy, or what the ex
 meet.
 """
 
-import struct
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
 import fastfw as fw
+from fastfw import _fetch
 from fastfw.streams import Dataset
 
 from . import work
@@ -238,7 +238,7 @@ class Traces:
 
 
 class DataSets:
-    """Files of 5,000 images, read and decoded."""
+    """Files of 5,000 images, ten of them for testing, read and decoded."""
 
     params = (["mnist", "cifar10"], [*work.DTYPES, "uint8"])
     param_names = ("files", "dtype")
@@ -253,9 +253,8 @@ class DataSets:
         self.pixels[:, 0], self.pixels[:, 1] = 0, 255
         self.y = np.arange(self.n, dtype=np.uint8) % 10
         self.folder = tempfile.TemporaryDirectory()
-        (_write_idx if name == "mnist" else _write_cifar)(
-            Path(self.folder.name), self.pixels, self.y
-        )
+        write = _fetch._write_idx if name == "mnist" else _fetch._write_cifar
+        write(self.pixels, self.y, self.n - 10, Path(self.folder.name))
 
     def teardown(self, name, dtype):
         self.folder.cleanup()
@@ -271,26 +270,8 @@ class DataSets:
         X, precision = found.X, dtype
         if dtype == "uint8":
             X, precision = Dataset(found.X, found.y, scale=1 / 255).X, "float64"
-        return max(
-            work.difference(X, self.pixels / 255.0, precision), work.difference(found.y, self.y)
-        )
-
-
-def _write_idx(folder, pixels, y):
-    """MNIST's four files; the test part has ten images."""
-    for part, count in (("train", len(y)), ("t10k", 10)):
-        images = struct.pack(">4I", 0x803, count, 28, 28) + pixels[:count].tobytes()
-        (folder / f"{part}-images-idx3-ubyte").write_bytes(images)
-        labels = struct.pack(">2I", 0x801, count) + y[:count].tobytes()
-        (folder / f"{part}-labels-idx1-ubyte").write_bytes(labels)
-
-
-def _write_cifar(folder, pixels, y):
-    """CIFAR-10's six files; the test part has ten images."""
-    records = np.column_stack([y, pixels])
-    for i, part in enumerate(np.array_split(records, 5), 1):
-        (folder / f"data_batch_{i}.bin").write_bytes(part.tobytes())
-    (folder / "test_batch.bin").write_bytes(records[:10].tobytes())
+        pixels, y = self.pixels[:-10] / 255.0, self.y[:-10]
+        return max(work.difference(X, pixels, precision), work.difference(found.y, y))
 
 
 class Classifier:

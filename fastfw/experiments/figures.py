@@ -19,7 +19,6 @@ from fastfw.experiments.results import (
     NetworkComparison,
     Part,
     Reproduction,
-    relative_suboptimality,
     standard_error,
 )
 
@@ -142,37 +141,7 @@ def write_regret_png(result: CompareResult | Figure, path: str | os.PathLike[str
     write_png(regret_figure(result) if isinstance(result, CompareResult) else result, path)
 
 
-# --- networks ---------------------------------------------------------------------------------
-
-_WORTH = {
-    "losses": "suboptimality",
-    "accuracies": "training accuracy",
-    "test_accuracies": "test accuracy",
-}
-
-
-@own_style()
-def network_figure(result: NetworkComparison) -> Figure:
-    """Draw suboptimality, accuracy and test accuracy by update time: means and standard errors."""
-    figure = new_figure(14, 4.4, dpi=150)
-    for axes, (what, label) in zip(figure.subplots(1, 3), _WORTH.items(), strict=True):
-        for index, run in enumerate(result.runs):
-            values = [getattr(t, what) for t in run.traces]
-            if any(v is None for v in values):
-                continue
-            curves = np.array(values)
-            if what == "losses":
-                curves = relative_suboptimality(curves, curves[:, :1], result.lowest_loss)
-            # The axis is logarithmic: no time has gone by at the start.
-            draw(axes, run.times[1:], curves[:, 1:], run.label, index, len(result.runs))
-        yscale = "log" if what == "losses" else "linear"
-        axes.set(xlabel="update time (s)", ylabel=label, xscale="log", yscale=yscale)
-        tidy(axes)
-    figure.axes[0].legend(loc="best", frameon=False, handlelength=3.6)
-    return figure
-
-
-# --- the paper's figures -----------------------------------------------------------------------
+# --- networks, and the paper's figures ---------------------------------------------------------
 
 _LABELS = {
     "regret": "regret (nats)",
@@ -183,6 +152,16 @@ _LABELS = {
 }
 
 
+def _trials(count: int) -> str:
+    return "1 trial" if count == 1 else f"{count} trials: means, standard errors"
+
+
+def network_figure(result: NetworkComparison) -> Figure:
+    """Draw suboptimality, accuracy and test accuracy by update time."""
+    title = f"network with {result.hidden} hidden units ({_trials(result.trials)})"
+    return parts_figure([result], title, across=True)
+
+
 def reproduction_figure(result: Reproduction) -> Figure:
     """Draw a figure of the paper.
 
@@ -190,13 +169,12 @@ def reproduction_figure(result: Reproduction) -> Figure:
     round.
     """
     quick = ", cut short" if result.quick else ""
-    trials = "1 trial" if result.trials == 1 else f"{result.trials} trials: means, standard errors"
-    title = f"Figure {result.figure[-1]} ({trials}{quick})"
+    title = f"Figure {result.figure[-1]} ({_trials(result.trials)}{quick})"
     return parts_figure(result.parts, title, across=result.figure == "figure3")
 
 
 @own_style()
-def parts_figure(parts: Sequence[Part], title: str, *, across: bool) -> Figure:
+def parts_figure(parts: Sequence[Part | NetworkComparison], title: str, *, across: bool) -> Figure:
     """Draw all panels of all parts: means over the trials, with bands of their standard errors.
 
     A part is a column, or a row where it goes across. Where the comparator's certificate leaves
@@ -215,7 +193,7 @@ def parts_figure(parts: Sequence[Part], title: str, *, across: bool) -> Figure:
                 continue
             _draw_panel(axes, panel, curves)
             if q == 0 or across:
-                axes.set_title(part.title, fontsize=10, parse_math=False)
+                axes.set_title(printable(part.title), fontsize=10, parse_math=False)
     handles, labels = grid[0][0].get_legend_handles_labels()
     figure.legend(
         handles, labels, loc="outside lower center", ncols=min(len(labels), 2 * shape[1] + 1),

@@ -36,7 +36,6 @@ from fastfw.experiments.results import (
     NetworkComparison,
     Part,
     Reproduction,
-    relative_suboptimality,
 )
 from fastfw.experiments.setups import check_sizes, constants_of, name_of
 from fastfw.experiments.tables import counted
@@ -244,9 +243,9 @@ def _plan(
         shown: dict[str, Any] = {"setting": setting, "rounds": setup.sizes.rounds, **sizes}
         if isinstance(result, NetworkComparison):
             shown = {"hidden units": result.hidden, "N": N, **sizes}
-            panels = _network_panels(result)
+            panels: dict[str, Sequence[Curve]] = {**result.panels}
         else:
-            panels = _regret_panels(result)
+            panels = {**_regret_panels(result)}
         if descents:
             shown["N"] = N
             panels["suboptimality"] = _descents(result, outcomes[count:])
@@ -298,24 +297,3 @@ def _descents(result: CompareResult, trials: list[Arrays]) -> list[Curve]:
         names = run.method.name, run.method.label
         curves.append(Curve(*names, own[0]["rounds"], seconds, values, upper, *costs))
     return curves
-
-
-def _network_panels(result: NetworkComparison) -> dict[str, list[Curve]]:
-    """Return suboptimality and accuracies by time; no panel where there is no test data."""
-    panels: dict[str, list[Curve]] = {}
-    for panel, what in (
-        ("suboptimality", "losses"), ("accuracy", "accuracies"),
-        ("test_accuracy", "test_accuracies"),
-    ):  # fmt: skip
-        for run in result.runs:
-            if getattr(run.traces[0], what) is None:
-                continue
-            values = np.array([getattr(trace, what) for trace in run.traces])
-            if what == "losses":
-                values = relative_suboptimality(values, values[:, :1], result.lowest_loss)
-            seconds = np.array([trace.seconds for trace in run.traces])
-            rounds = np.asarray(run.traces[0].rounds, dtype=np.int64)
-            costs = run.evaluations, int(rounds[-1]) - 1
-            curve = Curve(run.name, run.label, rounds, seconds, values, values, *costs)
-            panels.setdefault(panel, []).append(curve)
-    return panels

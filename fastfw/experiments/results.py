@@ -263,6 +263,33 @@ class NetworkComparison:
         """The update time that all methods have reached: the shortest of the medians."""
         return min(float(run.times[-1]) for run in self.runs)
 
+    @property
+    def title(self) -> str:
+        """What was compared, as pictures call it."""
+        return Path(self.data).name
+
+    @property
+    def panels(self) -> dict[str, tuple[Curve, ...]]:
+        """Suboptimality and accuracies by time, as of a `Part`; those that are known."""
+        known = {
+            "suboptimality": "losses", "accuracy": "accuracies", "test_accuracy": "test_accuracies"
+        }  # fmt: skip
+        return {
+            panel: tuple(self._curve(run, what) for run in self.runs)
+            for panel, what in known.items()
+            if all(getattr(trace, what) is not None for run in self.runs for trace in run.traces)
+        }
+
+    def _curve(self, run: NetworkRun, what: str) -> Curve:
+        """Return an attribute of `Trace` by time; of losses the relative suboptimality."""
+        values = np.array([getattr(trace, what) for trace in run.traces])
+        if what == "losses":
+            values = relative_suboptimality(values, values[:, :1], self.lowest_loss)
+        seconds = np.array([trace.seconds for trace in run.traces])
+        rounds = np.asarray(run.traces[0].rounds, dtype=np.int64)
+        costs = run.evaluations, int(rounds[-1]) - 1
+        return Curve(run.name, run.label, rounds, seconds, values, values, *costs)
+
     def suboptimality(self, run: NetworkRun) -> Floats:
         """Return (f(x_last) - f*) / (f(x_1) - f*) by trial, with f* the lowest loss found."""
         first = np.array([t.losses[0] for t in run.traces])
