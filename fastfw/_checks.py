@@ -167,7 +167,7 @@ def class_numbers(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> IndexArray:
     return places
 
 
-def fewer_classes_than_rows(y: IndexArray, name: str = "y") -> None:
+def fewer_classes_than_rows(y: IndexArray) -> None:
     """Refuse canonical labels of which the largest is not below their number.
 
     Parameters have a row for each class number, used or not: one stray label makes them enormous.
@@ -175,9 +175,9 @@ def fewer_classes_than_rows(y: IndexArray, name: str = "y") -> None:
     i = int(np.argmax(y))
     if y[i] >= len(y):
         raise ValueError(
-            f"{name}[{i}] is {y[i]}, but {name} has {len(y)} labels, {len(np.unique(y))} of them "
+            f"y[{i}] is {y[i]}, but y has {len(y)} labels, {len(np.unique(y))} of them "
             "distinct; class numbers must be 0, 1, ... without gaps: "
-            f"classes, {name} = np.unique({name}, return_inverse=True)"
+            "classes, y = np.unique(y, return_inverse=True)"
         )
 
 
@@ -254,16 +254,16 @@ def real_array(value: object, name: str) -> npt.NDArray[Any]:
     )
 
 
-def float_dtype(dtype: npt.DTypeLike, name: str = "dtype") -> np.dtype[Any]:
+def float_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
     """Return `dtype` as a native NumPy dtype if it is float64 or float32."""
     if dtype is _FLOAT64 or dtype is _FLOAT32:
         return dtype
     try:
         found = np.dtype(dtype).newbyteorder("=")
     except TypeError:
-        raise TypeError(f"{name} must be float64 or float32, but it is {dtype!r}") from None
+        raise TypeError(f"dtype must be float64 or float32, but it is {dtype!r}") from None
     if found not in (_FLOAT64, _FLOAT32):
-        raise ValueError(f"{name} must be float64 or float32, but it is {found}")
+        raise ValueError(f"dtype must be float64 or float32, but it is {found}")
     return found
 
 
@@ -347,9 +347,9 @@ def choice(value: object, name: str, options: Iterable[str | None]) -> Any:
     raise ValueError(f"{name} must be {wanted}, but it is {describe(value)}")
 
 
-def positive_float(value: object, name: str, *, wanted: str = "a positive number") -> float:
-    """Return a finite number above zero as a plain float; `wanted` words the error."""
-    return _real(value, name, wanted, lambda number: number > 0.0)
+def positive_float(value: object, name: str) -> float:
+    """Return a finite number above zero as a plain float."""
+    return _real(value, name, "a positive number", lambda number: number > 0.0)
 
 
 def non_negative_float(value: object, name: str) -> float:
@@ -357,10 +357,8 @@ def non_negative_float(value: object, name: str) -> float:
     return _real(value, name, "a number >= 0", lambda number: number >= 0.0)
 
 
-def fraction(value: object, name: str, *, positive: bool = False) -> float:
-    """Return a number in [0, 1], or in (0, 1] if `positive`, as a plain float."""
-    if positive:
-        return _real(value, name, "a number in (0, 1]", lambda number: 0.0 < number <= 1.0)
+def fraction(value: object, name: str) -> float:
+    """Return a number in [0, 1] as a plain float."""
     return _real(value, name, "a number in [0, 1]", lambda number: 0.0 <= number <= 1.0)
 
 
@@ -422,7 +420,7 @@ def warn_from_outside(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def check_seed(value: object, name: str = "seed") -> int | tuple[int, ...]:
+def check_seed(value: object) -> int | tuple[int, ...]:
     """Return a seed that gives the same random numbers whenever it is used.
 
     Integers >= 0, or sequences of them: ``(seed, trial)`` makes independent streams. None and
@@ -430,12 +428,12 @@ def check_seed(value: object, name: str = "seed") -> int | tuple[int, ...]:
     """
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
         if isinstance(value, np.ndarray) and value.ndim == 0:
-            return positive_int(value, name, minimum=0)
-        parts = tuple(positive_int(part, f"{name}[{i}]", minimum=0) for i, part in enumerate(value))
+            return positive_int(value, "seed", minimum=0)
+        parts = tuple(positive_int(part, f"seed[{i}]", minimum=0) for i, part in enumerate(value))
         if not parts:
-            raise ValueError(f"{name} must not be an empty sequence; give an integer >= 0")
+            raise ValueError("seed must not be an empty sequence; give an integer >= 0")
         return parts
-    return positive_int(value, name, minimum=0)
+    return positive_int(value, "seed", minimum=0)
 
 
 @lru_cache(maxsize=64)

@@ -38,6 +38,9 @@ Objective = Callable[[Array], tuple[float, Array]]
 
 _PRECISION = float(np.finfo(float).eps)
 
+#: Quasi-Newton steps between attempts at Newton's.
+_SPELL = 200
+
 #: Rows in a task of building a Hessian, and the largest one that is built in double precision.
 _BLOCK, _SINGLE = 4096, 1000
 
@@ -150,8 +153,6 @@ def alternate(
     quasi: Model,
     start: Point,
     limits: Limits,
-    *,
-    spell: int = 200,
 ) -> Outcome:
     """Minimise by Newton steps, and by cheaper ones wherever those do not apply.
 
@@ -170,7 +171,7 @@ def alternate(
         last = outcome.reason == "stalled"
         if not last:
             rest = rest._replace(
-                target=_constant(0.1 * outcome.point.gap), iterations=min(spell, rest.iterations)
+                target=_constant(0.1 * outcome.point.gap), iterations=min(_SPELL, rest.iterations)
             )
         before = outcome.point.gap
         outcome = descend(evaluate, quasi, outcome.point, rest)
@@ -317,9 +318,8 @@ class FaceNewton:
         H[(c, j), (k, l)] = scale * sum_i p_ic (1[c = k] - p_ik) a_ij a_il,
 
     is one symmetric product of a (rows, size) matrix with itself, built by blocks of rows in
-    parallel. The
-    quadratic is minimised to high accuracy (:func:`_minimise_quadratic`). As long as the gap falls
-    tenfold per step the Hessian is kept; a gradient is much cheaper.
+    parallel. The quadratic is minimised to high accuracy (:func:`_minimise_quadratic`). As long as
+    the gap falls tenfold per step the Hessian is kept; a gradient is much cheaper.
     """
 
     def __init__(

@@ -45,27 +45,18 @@ _NOISES = ("uniform", "gaussian", "exponential", "gumbel")
 
 
 class Turn(NamedTuple):
-    """Where a base learner stands.
-
-    Attributes
-    ----------
-    t : int
-        Number of the round.
-    first : int
-        The round it began in; it has seen t - first directions.
-    rounds : int
-        The horizon T its constants are chosen for.
-    k : int
-        Its number among the base learners of a meta learner; 1 on its own.
-    seed : int
-        Of its draws, 64 bits.
-    """
+    """Where a base learner stands: what its answer may depend on beside its memory."""
 
     t: int
+    """Number of the round."""
     first: int
+    """The round it began in; it has seen t - first directions."""
     rounds: int
+    """The horizon T its constants are chosen for."""
     k: int
+    """Its number among the base learners of a meta learner; 1 on its own."""
     seed: int
+    """Of its draws, 64 bits."""
 
 
 class BaseLearner(ABC):

@@ -46,11 +46,10 @@ class OneHiddenLayer(Classification):
 
     Notes
     -----
-    Features may be dense or, of any format of scipy.sparse, sparse.
-
-    Learners start at ``init="random"`` on this problem. At zeros, the paper's start, the hidden
-    units are all alike and so are W2's gradients in each row: oracles that take the first of equal
-    entries let all classes use the same unit. What each start gives after equal work is measured in
+    Features may be dense or, of any format of scipy.sparse, sparse. Learners start at
+    ``init="random"`` on this problem. At zeros, the paper's start, the hidden units are all alike
+    and so are W2's gradients in each row: oracles that take the first of equal entries let all
+    classes use the same unit. What each start gives after equal work is measured in
     docs/performance/network-starts.md.
 
     Examples
@@ -128,24 +127,11 @@ class OneHiddenLayer(Classification):
         ties: str = "first",
         seed: int = 0,
     ) -> ProductSet:
-        """Return the paper's feasible set for these parameters.
+        """Return the paper's feasible set for these parameters: a `ProductSet` of W1, b1, W2, b2.
 
         Every row of W1 and of W2 has l1 norm at most `weight_radius`, b1 and b2 each have at most
-        `bias_radius`.
-
-        Parameters
-        ----------
-        weight_radius, bias_radius : float
-            Radii; by default 10 as in the paper's experiments.
-        ties : {"first", "random"}
-            Which of several equal entries the oracle takes; see `RowL1Ball`.
-        seed : int
-            Of random ties.
-
-        Returns
-        -------
-        ProductSet
-            With blocks W1, b1, W2, b2.
+        `bias_radius`; by default 10 as in the paper's experiments. See `RowL1Ball` for `ties`, and
+        for `seed`, of which each block's is made.
         """
         d, m, C = self._n_features, self._n_hidden, self._n_classes
         return ProductSet(

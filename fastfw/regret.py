@@ -72,17 +72,14 @@ class BestDecision(NamedTuple):
 
     Attributes
     ----------
-    decision : ndarray, shape of the set, float64
-        Feasible point x.
-    value : float
-        f(x), the loss over the whole data in the problem's reduction.
+    decision, value : ndarray, float
+        Feasible point x, of the set's shape, in float64, and f(x), the loss over the whole data in
+        the problem's reduction.
     gap : float
         max_v <grad f(x), x - v> over the set. For a convex problem, the least loss over the set
         lies in [value - gap, value].
-    seconds : float
-        Wall time spent.
-    iterations : int
-        Steps over the whole data (steps over samples of it, made to find a start, not included).
+    seconds, iterations : float, int
+        Wall time, and steps over the whole data (not those over samples of it).
     problem : object
         The problem that was solved. Where its `convex` is False, as for `OneHiddenLayer`, this is a
         local point: the gap says how nearly it is stationary, and certifies nothing.
@@ -787,12 +784,10 @@ def suboptimality(
 
     Parameters
     ----------
-    value : float or array_like
-        f(x_t), losses over the whole data, in the same reduction as ``best.value``.
+    value, initial : float or array_like, float
+        f(x_t) and f(x_1), losses over the whole data, in the same reduction as ``best.value``.
     best : BestDecision
         The optimum f* is taken to be ``best.value``.
-    initial : float
-        f(x_1).
 
     Returns
     -------

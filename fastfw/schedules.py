@@ -89,10 +89,8 @@ def power_schedule(c: float, e: float) -> PowerSchedule:
 
     Parameters
     ----------
-    c : float
-        Constant, above 0.
-    e : float
-        Exponent, at least 0. Theory: 1 for step and momentum of ORGFW on convex problems
+    c, e : float
+        c > 0 and e >= 0. Theory: e = 1 for step and momentum of ORGFW on convex problems
         (Theorem 1, Corollary 1), 2/3 on nonconvex ones (Proposition 1).
 
     Returns

@@ -24,19 +24,10 @@ Floats = npt.NDArray[np.float64]
 
 
 def log_spaced(last: int, count: int = 30) -> npt.NDArray[np.intp]:
-    """Return round numbers from 1 to `last`, about evenly spaced on a logarithmic axis.
+    """Return up to `count` round numbers from 1 to `last`, evenly spaced on a logarithmic axis.
 
-    Parameters
-    ----------
-    last : int
-        The largest; T + 1 for the decision after T rounds.
-    count : int
-        How many at most; equal ones are left out.
-
-    Returns
-    -------
-    ndarray of int
-        Increasing, as ``checkpoints`` of `run` and `fit` take them.
+    They increase, as ``checkpoints`` of `run` and `fit` take them; `last` is T + 1 for the decision
+    after T rounds.
 
     Examples
     --------
@@ -53,16 +44,8 @@ def frank_wolfe_gap(problem: Any, set: Any, x: npt.ArrayLike, batch: Any) -> flo
 
     .. math:: \max_{v \in M} \langle \nabla f(x), x - v \rangle
 
-    (equation (4) of the paper). For a convex f it bounds f(x) less its minimum.
-
-    Parameters
-    ----------
-    problem, set : object
-        As in `ORGFW`.
-    x : array_like
-        A point of the set.
-    batch : object
-        The data that f is the loss of, such as a whole `Dataset` or a pair (X, y).
+    (equation (4) of the paper), for the data of a batch, such as a whole `Dataset` or a pair.
+    For a convex f it bounds f(x) less its minimum.
 
     Examples
     --------
@@ -164,17 +147,11 @@ def trace(
         From `run` or `fit` with ``checkpoints``.
     problem, set : object
         What was run on.
-    X, y : array_like, or a Dataset without y
-        The data on which losses, gaps and accuracies are evaluated.
-    X_test, y_test : array_like, optional
-        Further data for accuracies.
+    X, y, X_test, y_test : array_like, or a Dataset X without y
+        The data on which losses, gaps and accuracies are evaluated, and further data for
+        accuracies.
     gap : bool
         Whether Frank-Wolfe gaps are wanted; each costs a gradient over the data.
-
-    Returns
-    -------
-    Trace
-        Losses, accuracies and gaps against rounds and time.
 
     Examples
     --------
