@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ __all__ = ["ACTIVATIONS", "OneHiddenLayer"]
 ACTIVATIONS = ("sigmoid", "tanh", "relu")
 
 
+@dataclass(frozen=True)
 class OneHiddenLayer(Classification):
     r"""Classification by a network with one hidden layer.
 
@@ -69,46 +70,33 @@ class OneHiddenLayer(Classification):
     """
 
     #: Whether f is: gaps of decisions certify nothing.
-    convex = False
+    convex: ClassVar[bool] = False
     #: How learners choose x_1 where neither `start` nor `init` is given.
-    default_init = "random"
+    default_init: ClassVar[str] = "random"
 
-    def __init__(
-        self,
-        n_features: int,
-        n_hidden: int,
-        n_classes: int,
-        activation: str = "sigmoid",
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(n_features, n_classes, reduction)
-        self._n_hidden = positive_int(n_hidden, "n_hidden")
-        self._activation: str = choice(activation, "activation", ACTIVATIONS)
-        d, m, C = self._n_features, self._n_hidden, self._n_classes
-        self._block_shapes: dict[str, tuple[int, ...]] = {
-            "W1": (m, d), "b1": (m,), "W2": (C, m), "b2": (C,)
-        }  # fmt: skip
-        self._shape = (sum(math.prod(shape) for shape in self._block_shapes.values()),)
+    n_features: int
+    n_hidden: int
+    n_classes: int
+    activation: str = "sigmoid"
+    reduction: str = "mean"
+
+    def __post_init__(self) -> None:
+        """Check the arguments."""
+        super().__post_init__()
+        object.__setattr__(self, "n_hidden", positive_int(self.n_hidden, "n_hidden"))
+        choice(self.activation, "activation", ACTIVATIONS)
 
     @property
     def shape(self) -> tuple[int]:
         """Shape of the parameters, (m d + m + C m + C,)."""
-        return self._shape
+        d, m, C = self.n_features, self.n_hidden, self.n_classes
+        return (m * d + m + C * m + C,)
 
     @property
     def block_shapes(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the blocks W1, b1, W2, b2 by name, in their order; a new dictionary."""
-        return dict(self._block_shapes)
-
-    @property
-    def n_hidden(self) -> int:
-        """Number of hidden units, m."""
-        return self._n_hidden
-
-    @property
-    def activation(self) -> str:
-        """Name of the activation."""
-        return self._activation
+        d, m, C = self.n_features, self.n_hidden, self.n_classes
+        return {"W1": (m, d), "b1": (m,), "W2": (C, m), "b2": (C,)}
 
     def blocks(self, x: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
         """Return W1, b1, W2, b2 by name: views of `x` in the blocks' shapes.
@@ -118,7 +106,7 @@ class OneHiddenLayer(Classification):
         ValueError
             If `x` has another shape than the problem.
         """
-        return blocks_of(x, self._block_shapes)
+        return blocks_of(x, self.block_shapes)
 
     def l1_balls(
         self,
@@ -133,7 +121,7 @@ class OneHiddenLayer(Classification):
         `bias_radius`; by default 10 as in the paper's experiments. See `RowL1Ball` for `ties`, and
         for `seed`, of which each block's is made.
         """
-        d, m, C = self._n_features, self._n_hidden, self._n_classes
+        d, m, C = self.n_features, self.n_hidden, self.n_classes
         return ProductSet(
             {
                 "W1": RowL1Ball((m, d), weight_radius, ties, (seed, 0)),
@@ -145,47 +133,27 @@ class OneHiddenLayer(Classification):
 
     def with_reduction(self, reduction: str) -> OneHiddenLayer:
         """Return the same problem with another reduction."""
-        return OneHiddenLayer(
-            self._n_features, self._n_hidden, self._n_classes, self._activation, reduction
-        )
+        return replace(self, reduction=reduction)
 
     @property
     def first_layer(self) -> tuple[int, int]:
         """Shape of W1."""
-        return self._n_hidden, self._n_features
+        return self.n_hidden, self.n_features
 
     def kernel_model(self) -> Any:
         """Return the number of the activation."""
-        return ACTIVATIONS.index(self._activation)
+        return ACTIVATIONS.index(self.activation)
 
     def logits(self, x: npt.ArrayLike, X: npt.ArrayLike) -> FloatArray:
         """Return the logits Z of every row of X, shape (n, C)."""
         A = features(X, n_features=self.n_features, sparse=True)
         parts = self.blocks(real_array(x, "x").astype(A.dtype, copy=False))
         T = A @ parts["W1"].T + parts["b1"]
-        if self._activation == "relu":
+        if self.activation == "relu":
             H = np.maximum(T, 0)
-        elif self._activation == "tanh":
+        elif self.activation == "tanh":
             H = np.tanh(T)
         else:
             H = 0.5 * np.tanh(0.5 * T) + 0.5
         Z: FloatArray = H @ parts["W2"].T + parts["b2"]
         return Z
-
-    def __repr__(self) -> str:
-        return (
-            f"OneHiddenLayer(n_features={self.n_features}, n_hidden={self.n_hidden}, "
-            f"n_classes={self.n_classes}, activation={self.activation!r}, "
-            f"reduction={self.reduction!r})"
-        )
-
-    def __eq__(self, other: object) -> Any:
-        if not isinstance(other, OneHiddenLayer):
-            return NotImplemented
-        return self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-    def _key(self) -> tuple[Any, ...]:
-        return tuple(self._block_shapes.items()), self._activation, self._reduction

@@ -7,8 +7,9 @@ cannot be used, arguments and batches alike, raises a TypeError or a ValueError 
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -105,26 +106,22 @@ def _share_of(
 class Classification:
     """What the losses of this module and of `fastfw.network` share: labelled batches, checked.
 
-    A subclass defines ``shape``, ``first_layer``, ``kernel_model`` and ``logits``.
+    A subclass is a frozen data class with ``shape``, ``first_layer``, ``kernel_model``, ``logits``.
     """
 
     #: Whether features may be bytes where kernels take them.
-    takes_codes = False
+    takes_codes: ClassVar[bool] = False
 
-    def __init__(self, n_features: int, n_classes: int, reduction: str) -> None:
-        self._n_features = positive_int(n_features, "n_features")
-        self._n_classes = positive_int(n_classes, "n_classes", minimum=2)
-        self._reduction: str = choice(reduction, "reduction", ("mean", "sum"))
+    n_features: int
+    n_classes: int
+    reduction: str
 
-    @property
-    def n_classes(self) -> int:
-        """Number of classes, C."""
-        return self._n_classes
-
-    @property
-    def n_features(self) -> int:
-        """Number of features, d."""
-        return self._n_features
+    def __post_init__(self) -> None:
+        """Check the arguments."""
+        keep = partial(object.__setattr__, self)
+        keep("n_features", positive_int(self.n_features, "n_features"))
+        keep("n_classes", positive_int(self.n_classes, "n_classes", minimum=2))
+        choice(self.reduction, "reduction", ("mean", "sum"))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -136,14 +133,9 @@ class Classification:
         """Shape of the matrix of parameters that are linear in the features; they come first."""
         raise NotImplementedError
 
-    @property
-    def reduction(self) -> str:
-        """``"mean"`` or ``"sum"``."""
-        return self._reduction
-
     def weight(self, n_samples: int) -> float:
         """Weight of one sample in a batch of so many: 1/n for the mean, 1 for the sum."""
-        return 1.0 / n_samples if self._reduction == "mean" else 1.0
+        return 1.0 / n_samples if self.reduction == "mean" else 1.0
 
     def rows(
         self,
@@ -302,6 +294,7 @@ class Classification:
         return float(np.mean(predicted == labels(y, n_samples=len(predicted))))
 
 
+@dataclass(frozen=True)
 class SoftmaxRegression(Classification):
     r"""Multiclass logistic regression without intercept.
 
@@ -340,22 +333,22 @@ class SoftmaxRegression(Classification):
     """
 
     #: Whether f is: gaps of decisions certify their losses.
-    convex = True
-    takes_codes = True
+    convex: ClassVar[bool] = True
+    takes_codes: ClassVar[bool] = True
 
-    def __init__(self, n_features: int, n_classes: int, reduction: str = "mean") -> None:
-        super().__init__(n_features, n_classes, reduction)
-        self._shape = (self._n_classes, self._n_features)
+    n_features: int
+    n_classes: int
+    reduction: str = "mean"
 
     @property
     def shape(self) -> tuple[int, int]:
         """Shape of W, (C, d)."""
-        return self._shape
+        return self.n_classes, self.n_features
 
     @property
     def first_layer(self) -> tuple[int, int]:
         """Shape of W: all parameters are linear in the features."""
-        return self._shape
+        return self.shape
 
     def kernel_model(self) -> Any:
         """None: there is nothing that kernels must know."""
@@ -369,7 +362,7 @@ class SoftmaxRegression(Classification):
 
     def with_reduction(self, reduction: str) -> SoftmaxRegression:
         """Return the same problem with another reduction."""
-        return SoftmaxRegression(self.n_features, self.n_classes, reduction)
+        return replace(self, reduction=reduction)
 
     def smoothness(self, X: npt.ArrayLike) -> float:
         """Return a Lipschitz constant of the gradient of f on any batch of rows of X.
@@ -379,18 +372,4 @@ class SoftmaxRegression(Classification):
         """
         A: Any = features(X, n_features=self.n_features, sparse=True)
         squares = row_squares(A)
-        return 0.5 * float(squares.max() if self._reduction == "mean" else squares.sum())
-
-    def __repr__(self) -> str:
-        return (
-            f"SoftmaxRegression(n_features={self.n_features}, n_classes={self.n_classes}, "
-            f"reduction={self._reduction!r})"
-        )
-
-    def __eq__(self, other: object) -> Any:
-        if not isinstance(other, SoftmaxRegression):
-            return NotImplemented
-        return (self._shape, self._reduction) == (other._shape, other._reduction)
-
-    def __hash__(self) -> int:
-        return hash((self._shape, self._reduction))
+        return 0.5 * float(squares.max() if self.reduction == "mean" else squares.sum())
