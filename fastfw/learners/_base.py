@@ -10,16 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, IndexArray, batch_parts, freeze
+from fastfw._checks import FloatArray, IndexArray, batch_parts, boolean, freeze
 from fastfw._csr import is_sparse
 from fastfw._interrupts import defer_signals
-from fastfw._layout import copied
 from fastfw._threads import number_of_threads
 from fastfw.custom import what_is_not_finite
 from fastfw.learners._engines import Engine, StepsEngine
 from fastfw.learners._lazy import LazyEngine
 from fastfw.learners._learner import Learner, State
-from fastfw.learners._results import Round, RunResult
+from fastfw.learners._results import Round, RunResult, point_of
 from fastfw.learners._streaming import Wishes, checked_rounds, play_stream, require_stream
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
@@ -63,7 +62,9 @@ class OnlineLearner(Learner):
         dtype: npt.DTypeLike | None,
         init: str | None = None,
         threads: int | None = 1,
+        average: bool = True,
     ) -> None:
+        self._averages = boolean(average, "average")
         super().__init__(
             problem, set, schedules=schedules, start=start, seed=seed, engine=engine, dtype=dtype,
             init=init,
@@ -107,7 +108,8 @@ class OnlineLearner(Learner):
 
     def _options(self) -> dict[str, Any]:
         """Further arguments of the constructor, as JSON holds them."""
-        return {"threads": self._threads} if self._threaded else {}
+        threads = {"threads": self._threads} if self._threaded else {}
+        return threads if self._averages else {**threads, "average": False}
 
     def _schedule(self, name: str, t: int) -> float:
         return float(self._schedules.at(name, t))
@@ -142,13 +144,28 @@ class OnlineLearner(Learner):
 
     @property
     def average(self) -> FloatArray:
-        """Mean of the decisions x_1, ..., x_{t-1} played so far (Corollary 1); x_1 before any."""
+        """Mean of the decisions x_1, ..., x_{t-1} played so far (Corollary 1); x_1 before any.
+
+        Raises
+        ------
+        AttributeError
+            Of a learner that was made with ``average=False``.
+        """
+        return point_of(self._ending()[1])
+
+    def _ending(self) -> tuple[Any, Any]:
+        """Return the decision and the average; of sparse features, what of them is not zero."""
         with self._guard.state:
-            if self._engine is None or self._t == 1:
-                return self.play()
-            mean = self._engine.total()
-            np.divide(mean, self._t - 1, out=mean, where=mean != 0.0)  # see `copied`
-            return freeze(mean if mean.dtype == self.dtype else copied(mean, self.dtype))
+            engine, n = self._engine, self._t - 1
+            lazy = isinstance(engine, LazyEngine) and engine.sparse
+            decision = engine.point() if lazy else self.play()
+            if not self._averages:
+                return decision, None
+            if engine is None or n == 0:
+                return decision, decision
+            if isinstance(engine, LazyEngine):
+                return decision, engine.sum_of_points().over(n, self.dtype)
+            return decision, (engine.total() / n).astype(self.dtype, copy=False)
 
     def observe(self, batch: Any) -> Round:
         """Suffer the loss of this round's decision on a batch, then update.

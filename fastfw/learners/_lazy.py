@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +11,37 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray
 from fastfw._layout import copied, remainder_of, scaled
 
-__all__ = ["Arrays", "LazyEngine"]
+__all__ = ["Arrays", "LazyEngine", "Point"]
 
 Arrays = dict[str, npt.NDArray[Any]]
 Self = TypeVar("Self", bound="LazyEngine")
+
+
+class Point(NamedTuple):
+    """A point of the problem's space as the entries that may be other than zero."""
+
+    shape: tuple[int, ...]
+    first_layer: tuple[int, int]
+    columns: Any
+    """Which columns of the first layer the entries are in; all where it is a slice."""
+    entries: FloatArray
+    """Those columns, (rows, columns)."""
+    tail: FloatArray
+
+    def over(self, n: int, dtype: np.dtype[Any]) -> Point:
+        """Return the point divided by a number, in a dtype."""
+        entries, tail = ((part / n).astype(dtype) for part in (self.entries, self.tail))
+        return self._replace(entries=entries, tail=tail)
+
+    def whole(self) -> FloatArray:
+        """Return it as an array; zeros that are nobody's take no memory."""
+        W = self.entries
+        if not isinstance(self.columns, slice):
+            W = np.zeros(self.first_layer, W.dtype)
+            W[:, self.columns] = self.entries
+        if not self.tail.size:
+            return np.ascontiguousarray(W)
+        return np.concatenate([W.reshape(-1), self.tail], dtype=W.dtype).reshape(self.shape)
 
 
 class LazyEngine:
@@ -99,17 +126,29 @@ class LazyEngine:
 
     # ------------------------------------------------------------------ what there is
 
-    def decision(self) -> FloatArray:
-        """Return x_t, a new array."""
+    def point(self) -> Point:
+        """Return x_t."""
         rows = self.support()
         u, low = self.u[rows], self.low[rows] if self.low.size else self.low
-        W = scaled(u, low, self.scalars[0], u.dtype)
-        return self._point(W, rows, self.tails[0].astype(W.dtype))
+        return self._point(scaled(u, low, self.scalars[0], u.dtype), rows, self.tails[0])
+
+    def sum_of_points(self) -> Point:
+        """Return the sum of the decisions played, in float64."""
+        rows = self.support()
+        return self._point(self.total_of(rows), rows, self.tails[self._tail_sum])
+
+    def _point(self, stored: FloatArray, rows: Any, tail: FloatArray) -> Point:
+        """Return the point that has these rows as they are stored."""
+        form = self._shape, (self._n_rows, self._d), rows
+        return Point(*form, self._by_rows(stored), tail.astype(stored.dtype))
+
+    def decision(self) -> FloatArray:
+        """Return x_t, a new array."""
+        return self.point().whole()
 
     def total(self) -> FloatArray:
         """Return the sum of the decisions played, a new array of float64."""
-        rows = self.support()
-        return self._point(self.total_of(rows), rows, self.tails[self._tail_sum])
+        return self.sum_of_points().whole()
 
     def total_of(self, rows: Any) -> FloatArray:
         """Return some rows, as they are stored, of the sum of the decisions played."""
@@ -128,18 +167,6 @@ class LazyEngine:
     def support(self) -> Any:
         """Which rows as they are stored may be other than zero, increasing; all unless sparse."""
         return np.sort(self.in_use[1 : 1 + self.in_use[0]]) if self.sparse else slice(None)
-
-    def _point(self, W: FloatArray, rows: Any, tail: FloatArray) -> FloatArray:
-        """Return a point of the problem's shape from rows as they are stored."""
-        if self.sparse:
-            whole = np.zeros((self._n_rows, self._d), W.dtype)
-            whole[:, rows] = W.T
-            W = whole
-        else:
-            W = self._by_rows(W)
-        if not tail.size:
-            return np.ascontiguousarray(W)
-        return np.concatenate([W[: self._n_rows].reshape(-1), tail]).reshape(self._shape)
 
     def copy(self: Self) -> Self:
         """Return an independent engine in the same state."""

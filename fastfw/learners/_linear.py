@@ -52,7 +52,7 @@ class LinearLearner(OnlineLearner):
         return self._recursion(t), {}
 
     def _make_fused(self, start: FloatArray) -> Engine:
-        plan = self._plan._replace(threads=self.threads)
+        plan = self._plan._replace(threads=self.threads, average=self._averages)
         return LinearEngine(self.problem, self.set, start, plan)
 
     def _play_rounds(self, engine: Any, rows: Rows, starts: IndexArray, losses: FloatArray) -> int:

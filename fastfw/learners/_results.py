@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray
+from fastfw._checks import FloatArray, freeze
 from fastfw._plots import draw_losses
 from fastfw._show import data_frame, html_table, short
 
@@ -53,6 +54,13 @@ class RunSummary(NamedTuple):
         )
 
 
+def point_of(given: Any) -> FloatArray:
+    """Return a point, read-only, of which a learner gave an array or what is not zero in it."""
+    if given is None:
+        raise AttributeError("a learner with average=False keeps no average; leave it out")
+    return given if isinstance(given, np.ndarray) else freeze(given.whole())
+
+
 @dataclass(frozen=True, repr=False)
 class RunResult:
     """Outcome of `OnlineLearner.run` over T rounds.
@@ -66,9 +74,9 @@ class RunResult:
         compiled run measures several rounds at a time and spreads their time evenly. Empty where
         the losses are.
     decision : ndarray, shape of the set
-        The decision after the last round, x_{T+1}.
+        The decision after the last round, x_{T+1}; made when it is asked for.
     average : ndarray, shape of the set
-        Mean of all decisions played by the learner so far.
+        Mean of all decisions played by the learner so far; likewise.
     gradient_evaluations : int
         Gradients of single samples that the method, as the paper states it, asked for.
     lmo_calls : int
@@ -85,14 +93,23 @@ class RunResult:
 
     losses: npt.NDArray[np.float64]
     seconds: npt.NDArray[np.float64]
-    decision: FloatArray
-    average: FloatArray
     gradient_evaluations: int
     lmo_calls: int
     checkpoints: npt.NDArray[np.intp]
     decisions: FloatArray
     checkpoint_seconds: npt.NDArray[np.float64]
     summary: RunSummary
+    _points: tuple[Any, Any]
+
+    @cached_property
+    def decision(self) -> FloatArray:
+        """The decision after the last round."""
+        return point_of(self._points[0])
+
+    @cached_property
+    def average(self) -> FloatArray:
+        """Mean of the decisions played."""
+        return point_of(self._points[1])
 
     def __repr__(self) -> str:
         T, mean, _, seconds = self.summary

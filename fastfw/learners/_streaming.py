@@ -124,14 +124,13 @@ def play_stream(
     return RunResult(
         losses=np.concatenate(losses) if losses else np.empty(0),
         seconds=np.concatenate(seconds) if seconds else np.empty(0),
-        decision=learner.play(),
-        average=learner.average,
         gradient_evaluations=evaluations,
         lmo_calls=calls,
         checkpoints=np.array(keep, np.intp),
         decisions=np.array(decisions, learner.dtype).reshape(shape),
         checkpoint_seconds=np.array(at),
         summary=RunSummary(played, total / played if played else float("nan"), last, elapsed),
+        _points=learner._ending(),
     )
 
 

@@ -45,6 +45,8 @@ class Plan(NamedTuple):
     pulls: bool = False
     """Whether there is a pull towards the start."""
     threads: int = 1
+    average: bool = True
+    """Whether the sum of the decisions is kept."""
 
 
 class Rounds(NamedTuple):
@@ -128,6 +130,8 @@ class LinearEngine(LazyEngine):
         self.other = np.zeros((len(u) if plan.recalls else 0, u.shape[1]), u.dtype)
         self.start = u.copy() if plan.pulls else u[:0].copy()
         super().__init__(first, start, u, (1.0, 0.0, 0.0, 0.0, 1.0, 0.0), 6)
+        if not plan.average:
+            self.sum = self.sum[:0]
         self.tails[_state.START] = self.tails[_state.NOW]
         self.estimates = np.zeros((2, *u.shape), start.dtype)
         entries = max(block.entries for block in blocks)

@@ -59,6 +59,8 @@ class ORGFW(LinearLearner):
         That share the rows of a batch in compiled rounds of softmax regression, on a dense matrix
         or bytes. By default what the environment variable FASTFW_NUM_THREADS says, else 1. A number
         always gives the same bits.
+    average : bool, optional
+        Whether `average` is kept up, for which wide learners need a third more memory.
 
     Notes
     -----
@@ -97,6 +99,7 @@ class ORGFW(LinearLearner):
         dtype: npt.DTypeLike | None = None,
         init: str | None = None,
         threads: int | None = None,
+        average: bool = True,
     ) -> None:
         theory = power_schedule(1.0, 1.0)
         super().__init__(
@@ -112,6 +115,7 @@ class ORGFW(LinearLearner):
             dtype=dtype,
             init=init,
             threads=threads,
+            average=average,
         )
 
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:

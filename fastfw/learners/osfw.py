@@ -25,7 +25,7 @@ class OSFW(LinearLearner):
 
     Parameters
     ----------
-    problem, set, start, seed, engine, dtype, init, threads
+    problem, set, start, seed, engine, dtype, init, threads, average
         As in `ORGFW`.
     step : float or callable, optional
         Step size eta_t in [0, 1]. By default 1/(t + 1).
@@ -67,6 +67,7 @@ class OSFW(LinearLearner):
         dtype: npt.DTypeLike | None = None,
         init: str | None = None,
         threads: int | None = None,
+        average: bool = True,
     ) -> None:
         super().__init__(
             problem,
@@ -81,6 +82,7 @@ class OSFW(LinearLearner):
             dtype=dtype,
             init=init,
             threads=threads,
+            average=average,
         )
 
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:

@@ -31,7 +31,7 @@ class RegularizedOFW(ScaledLearner, LinearLearner):
 
     Parameters
     ----------
-    problem, set, start, seed, engine, dtype, init, threads
+    problem, set, start, seed, engine, dtype, init, threads, average
         As in `ORGFW`.
     rounds : int, optional
         T, the number of rounds to come. Without it round t uses t in place of T.
@@ -88,6 +88,7 @@ class RegularizedOFW(ScaledLearner, LinearLearner):
         dtype: npt.DTypeLike | None = None,
         init: str | None = None,
         threads: int | None = None,
+        average: bool = True,
         eta: float | None = None,
     ) -> None:
         self._take(rounds, renamed("eta", eta, "scale", scale))
@@ -99,8 +100,8 @@ class RegularizedOFW(ScaledLearner, LinearLearner):
         self._shareable = not self._searches
         schedules = {} if self._searches else {"step": RootSchedule(2.0) if step is None else step}
         super().__init__(
-            problem, set, schedules=schedules,
-            start=start, seed=seed, engine=engine, dtype=dtype, init=init, threads=threads,
+            problem, set, schedules=schedules, start=start, seed=seed, engine=engine, dtype=dtype,
+            init=init, threads=threads, average=average,
         )  # fmt: skip
 
     def _round(self, t: int, batch: Any, state: State) -> tuple[float, State]:
@@ -138,10 +139,9 @@ class RegularizedOFW(ScaledLearner, LinearLearner):
         return self._recursion(t, c), {"constant": np.array(c)}
 
     def _play_rounds(self, engine: Any, rows: Rows, starts: IndexArray, losses: FloatArray) -> int:
-        c = float(engine.constant) or self._scale
-        if not c:
-            first = Rows(rows.X, rows.y, rows.rows[: starts[1]])
-            c = constant_of_rows(self.problem, self.set, engine.decision(), first)
+        first = Rows(rows.X, rows.y, rows.rows[: starts[1]])
+        known = float(engine.constant) or self._scale
+        c = known or constant_of_rows(self.problem, self.set, engine.decision(), first)
         engine.constant[...] = c  # of an engine that nobody has seen, if it had none
         how = in_rounds(partial(self._recursion, c=c), self._t, starts.size - 1)
         return int(engine.rounds(how, rows, starts, losses))
