@@ -1,7 +1,7 @@
 """Sparse rows: losses, gradients, and the vertex of l1 balls.
 
 Features come as a CSR matrix whose indices increase within a row, the first layer is stored
-(features, rows): see `_rows`. Losses and gradients cost the batch's nonzeros times rows.
+(features, rows): see `_csr_tiles`. Losses and gradients cost the batch's nonzeros times rows.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._bits import magnitude_bits
+from ._csr_tiles import row_products, row_updates
 from ._jit import REASSOCIATE, kernel
-from ._rows import row_products, row_updates
 from .gradients import (
     ADDED,
     DENSE_PREVIOUS,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ._features import block_features, block_space, n_features
+from ._features import block_features, block_space
 from ._jit import REASSOCIATE, kernel
 from .gradients import ADDED, DENSE_PREVIOUS, FIRST, NO_PREVIOUS, scaled
 from .models import dot, head, workspace
@@ -25,13 +25,22 @@ def is_few(n, d):
 
 
 @kernel()
-def room_for_few(A, model, u, tail, starts):
-    """Room for `few_residuals`: derivatives by the outputs, decoded samples, outputs, scratch."""
-    n: Any = np.intp(1)
-    d = n_features(A)
+def few_of(starts, d):
+    """The length of the longest batch of a few, 0 if there is none, and whether all are such."""
+    longest: Any = np.intp(0)
+    alone = True
     for t in range(starts.shape[0] - 1):
-        length = starts[t + 1] - starts[t]
-        n = max(n, length if is_few(length, d) else 0)
+        n = starts[t + 1] - starts[t]
+        if is_few(n, d):
+            longest = max(longest, n)
+        else:
+            alone = False
+    return longest, alone
+
+
+@kernel()
+def room_for_few(A, model, u, tail, n):
+    """Room for `few_residuals`: derivatives by the outputs, decoded samples, outputs, scratch."""
     Z = np.zeros((u.shape[0], n), u.dtype)
     return np.empty_like(Z), block_space(A, n, u), Z, workspace(model, Z, tail)
 

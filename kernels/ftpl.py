@@ -16,7 +16,7 @@ import numpy as np
 from ._bits import magnitude_bits
 from ._jit import kernel
 from ._sweep import BLOCK
-from .counter import NOISE, hashed, key, magnitude, unit
+from .rng import NOISE, hashed, key, magnitude, unit
 
 #: Kinds of noise.
 UNIFORM, GAUSSIAN, EXPONENTIAL, GUMBEL = 0, 1, 2, 3

@@ -14,7 +14,7 @@ from ._jit import kernel
 from ._tiles import GROUP
 from .models import block_losses, head, may_be_sparse, workspace
 from .products import backward, forward, forward_alone, padded
-from .sparse import few, sparse_forward, support
+from .sparse_iterate import few, sparse_forward, support
 
 #: Where the outputs at x' come from. Typed: as literals each would compile a kernel of its own.
 NO_PREVIOUS, ONE_VERTEX_BACK, DENSE_PREVIOUS = np.intp(0), np.intp(1), np.intp(2)

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ._atomics import NOT_YET, OVER, claim, next_open, publish, wait_for
 from ._dispatch import ByType
 from ._jit import REASSOCIATE, kernel
-from ._shared import NOT_YET, OVER, claim, next_open, publish, wait_for
 from .csr import CSR, outputs, place, transposed, updates
 from .gradients import FIRST, LONGEST_BLOCK, block_length
 from .models import derivatives, scores, workspace
@@ -242,7 +242,7 @@ def share_past(
     """As `add_gradient`, by all threads, whose sums are added in the order of the samples.
 
     Threads but the first have scratch in `partials` and sums in `sums` and `tails`. The words are
-    what is open, the parts that are taken, and the parts that are done; see `_shared`.
+    what is open, the parts that are taken, and the parts that are done; see `_atomics`.
     """
     publish(words, 0, 1)
     parts = _take_parts(

@@ -14,7 +14,7 @@ import numpy as np
 
 from ._bits import magnitude_bits
 from ._jit import kernel
-from .counter import hashed
+from .rng import hashed
 
 #: Outside these bounds s is folded back into u, so that rounding errors in the sum cannot grow.
 SMALLEST_SCALE, LARGEST_SCALE = 1.0 / 16.0, 16.0
@@ -99,17 +99,20 @@ def fold(u, low, total, s, weight, support):
 
     Only the rows of the support are read, as in `step`.
     """
-    narrow = low.size > 0
+    narrow, summed = low.size > 0, total.size > 0
     for k in range(1, support[0] + 1):
         r = support[k]
         if narrow:
             for j in range(u.shape[1]):
                 exact = np.float64(u[r, j]) + np.float64(low[r, j])
-                total[r, j] += weight * exact
+                if summed:
+                    total[r, j] += weight * exact
                 store(u, low, r, j, s * exact)
         else:
+            if summed:
+                for j in range(u.shape[1]):
+                    total[r, j] += weight * u[r, j]
             for j in range(u.shape[1]):
-                total[r, j] += weight * u[r, j]
                 u[r, j] *= s
 
 
@@ -133,7 +136,8 @@ def step(u, low, total, previous, s, weight, places, values, eta, support, known
     Places are those in u as one flat array. The sum of the points played so far is ``weight *
     (u + low) + total``, kept up at the cost of the entries of v too: an entry of u that moves is
     taken back in `total`. For a step longer than `LARGEST_LAZY_STEP` x is written whole, and the
-    old x to `previous` unless that is empty. Steps away from v have η below 0.
+    old x to `previous`. Both may be empty, for sum and old x that nobody asks for. Steps away
+    from v have η below 0.
 
     The support lists the rows of u that may be other than zero, with their number in front;
     known[r] says whether row r is among them.
@@ -163,7 +167,8 @@ def step(u, low, total, previous, s, weight, places, values, eta, support, known
             store(u, low, r, j, np.float64(u[r, j]) + np.float64(low[r, j]) + move)
         else:
             u[r, j] += move
-        total[r, j] -= weight * move
+        if total.size > 0:
+            total[r, j] -= weight * move
     if not (SMALLEST_NARROW if narrow else SMALLEST_SCALE) <= s <= LARGEST_SCALE:
         fold(u, low, total, s, weight, support)
         s, weight = 1.0, 0.0

@@ -12,8 +12,8 @@ import numpy as np
 
 from ._jit import kernel
 from ._sweep import BLOCK
-from .counter import NOISE, key
 from .ftpl import block_tops, first_largest_perturbed
+from .rng import NOISE, key
 
 
 @kernel()

@@ -18,11 +18,11 @@ import math
 import numpy as np
 
 from . import bounds
+from ._atomics import OVER, publish
 from ._borrow import borrow, hold
 from ._dispatch import ByType
 from ._features import block_features, n_features
 from ._jit import REASSOCIATE, kernel
-from ._shared import OVER, publish
 from ._state import (
     ESTIMATE_SCALE,
     ESTIMATES,
@@ -48,12 +48,12 @@ from .csr import (
     rows_vertex,
     scale_all,
 )
-from .few import add_few, few_residuals, is_few, room_for_few
+from .few import add_few, few_of, few_residuals, is_few, room_for_few
 from .functions import Gathered, evaluate
 from .gradients import DENSE_PREVIOUS, NO_PREVIOUS, ONE_VERTEX_BACK
 from .l1 import LARGEST_LAZY_STEP, step
-from .parts import moves, room_of_parts, shared_gradient
 from .sets import L1, OWN, SPARSE_ENTRIES, Rows, row_vertex, tail_vertex
+from .teams import moves, room_of_parts, shared_gradient
 
 __all__ = ["linear_rounds"]
 
@@ -276,9 +276,20 @@ def _dense_conclude(
 
 @kernel()
 def _dense_space(A, model, starts, state, pulls, team):
-    room = room_of_parts(A, model, starts, state.u, state.tails, state.index, team)
-    direction = np.empty(n_features(A) if pulls else 0, state.u.dtype)
-    return direction, room, np.empty(3), room_for_few(A, model, state.u, state.tails[NOW], starts)
+    u, tail = state.u, state.tails[NOW]
+    direction = np.empty(n_features(A) if pulls else 0, u.dtype)
+    # what no batch of the run needs is not made: the other room stands in its place
+    longest, alone = few_of(starts, n_features(A))
+    if longest > 0:
+        few = room_for_few(A, model, u, tail, longest)
+    if longest > 0 and alone:
+        R, decoded, Z, space = few
+        room = Z, R, space, decoded, np.empty((0, 1), np.uintp), np.empty(0, np.intp)
+    else:
+        room = room_of_parts(A, model, starts, u, state.tails, state.index, team)
+    if longest == 0:
+        few = room[1], room[3], room[0], room[2]
+    return direction, room, np.empty(3), few
 
 
 # ---------------------------------------------------------------------- sparse rows
@@ -469,7 +480,7 @@ def linear_rounds(
     """Play rounds; that of number t has the batch rows[starts[t]:starts[t+1]].
 
     ``how[:, t]`` are its coefficients. `reach` bounds the entries of x - x_1. Batches of floats and
-    bytes are shared by a team of threads, or of one, see `parts`: others, numbers, words.
+    bytes are shared by a team of threads, or of one, see `teams`: others, numbers, words.
 
     Returns the number of rounds done, which ``losses[-1]`` is when each of them is whole. It is
     less than asked for where a loss or a direction is not finite; losses[t] then holds that loss,

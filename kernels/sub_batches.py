@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from ._atomics import NOT_YET, OVER, claim, edge, next_open, publish, wait_for
 from ._jit import REASSOCIATE, kernel
-from ._shared import NOT_YET, OVER, claim, edge, next_open, publish, wait_for
 from ._sweep import BLOCK, sweep_tile
 from ._tiles import GROUP, WIDEST
-from .counter import NOISE, draw_rows, key
+from .gradients import block_length
 from .l1 import LARGEST_LAZY_STEP, SMALLEST_SCALE
 from .meta import answer, blocks
-from .points import batch_loss
-from .products import PAIRED, backward, forward, padded
-from .softmax import softmax
-from .sparse import few, sparse_forward, support
+from .products import PAIRED, backward, forward, forward_alone, padded
+from .rng import NOISE, draw_rows, key
+from .softmax import log_loss, softmax
+from .sparse_iterate import few, sparse_forward, support
 
 #: Samples of sub-batches that are multiplied with the same point.
 TOGETHER = 8
@@ -185,6 +185,31 @@ def _chunks(K, size):
     """How often the residuals of so many inner steps are found together."""
     at_once = columns_together(size) // padded(size)
     return (K + at_once - 1) // at_once
+
+
+@kernel()
+def batch_loss(A, y, rows, x):
+    """Sum over a batch of the losses at x, a mean of a few vertices."""
+    n_classes, d = x.shape[0], A.shape[1]
+    length = block_length(d, x.itemsize, n_classes)
+    Z = np.zeros((n_classes, length), x.dtype)
+    P = np.empty((n_classes, length), x.dtype)
+    m = np.empty(length, x.dtype)
+    total = np.empty(length, x.dtype)
+    places = np.empty((n_classes, d + 1), np.uintp)
+    counts = np.empty(n_classes, np.intp)
+    support(x, d, places, counts)
+    sparse = few(counts.sum(), x, d)
+    loss = 0.0
+    for start in range(0, rows.shape[0], length):
+        block = rows[start : start + length]
+        if sparse:
+            sparse_forward(A, block, x, places, counts, Z)
+        else:
+            forward_alone(A, block, x, Z, rows[start + length : start + 2 * length])
+        softmax(Z, P, m, total)
+        loss += log_loss(Z, y, block, block.shape[0], m, total)
+    return loss
 
 
 @kernel()

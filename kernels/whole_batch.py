@@ -7,9 +7,9 @@ import numpy as np
 from ._gather import gather_tile, tile_width
 from ._jit import REASSOCIATE, kernel
 from ._sweep import BLOCK
-from .counter import NOISE, key
 from .ftpl import block_tops
 from .meta import answer, blocks
+from .rng import NOISE, key
 from .softmax import log_loss, softmax
 
 #: Samples whose residuals in a tile fit the nearest cache.

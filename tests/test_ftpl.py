@@ -10,7 +10,7 @@ from scipy import stats
 
 import fastfw as fw
 import reference as ref
-from fastfw.kernels import counter, ftpl, meta, points, sub_batches
+from fastfw.kernels import ftpl, meta, rng, sub_batches
 
 KINDS = {"uniform": 0, "gaussian": 1, "exponential": 2, "gumbel": 3}
 LAWS = {
@@ -33,7 +33,7 @@ def draw(noise, size, *, seed=7, t=3, k=2):
 def test_hash_is_splitmix64():
     """The outputs of SplitMix64 from state 1234567, as its authors' program prints them."""
     wanted = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]
-    assert [int(counter.hashed(np.uint64(1234567), i)) for i in range(4)] == wanted
+    assert [int(rng.hashed(np.uint64(1234567), i)) for i in range(4)] == wanted
 
     out = np.empty(4)
     ftpl.fill(0, np.uint64(1234567), 0, out)
@@ -53,7 +53,7 @@ def test_distribution(noise):
 
 def test_bounds_hold_at_the_ends_of_the_range():
     """The extreme draws are those of bits that are all zeros or all ones."""
-    low, high = float(counter.unit(np.uint64(0))), float(counter.unit(np.uint64(2**64 - 1)))
+    low, high = float(rng.unit(np.uint64(0))), float(rng.unit(np.uint64(2**64 - 1)))
     assert (low, high) == (0.0, 1.0 - 2.0**-52)
     uniform, gaussian, exponential, gumbel = ftpl.BOUNDS
     assert uniform == 0.5
@@ -83,7 +83,7 @@ def test_draws_of_one_round_are_independent_of_others(noise):
 def test_noise_is_a_pure_function(noise):
     whole = draw(noise, 300)
     np.testing.assert_array_equal(draw(noise, 40), whole[:40])
-    own = counter.key(np.uint64(5), counter.NOISE, 3, 2)
+    own = rng.key(np.uint64(5), rng.NOISE, 3, 2)
     ordered, part = np.empty(300), np.empty(10)
     ftpl.fill(KINDS[noise], own, 0, ordered)
     for first in (290, 0, 123):
@@ -95,7 +95,7 @@ def test_noise_is_a_pure_function(noise):
 
 def test_sub_batches_are_uniform():
     picked = np.empty(SIZE, np.intp)
-    counter.draw_rows(np.uint64(3), 1, 1, 10, picked)
+    rng.draw_rows(np.uint64(3), 1, 1, 10, picked)
     assert picked.min() == 0
     assert picked.max() == 9
     assert stats.chisquare(np.bincount(picked)).pvalue > 0.01
@@ -239,7 +239,7 @@ def test_loss_at_sparse_and_dense_points():
         x = np.zeros((3, 40))
         x.reshape(-1)[rng.permutation(120)[:nonzero]] = rng.normal(size=nonzero)
         wanted = ref.loss(x, A[rows], y[rows], "sum")
-        assert points.batch_loss(A, y, rows, x) == pytest.approx(wanted, rel=1e-13)
+        assert sub_batches.batch_loss(A, y, rows, x) == pytest.approx(wanted, rel=1e-13)
 
 
 @pytest.mark.parametrize("where", [{"t": 1.5}, {"t": 0}, {"t": -1}, {"k": 0}, {"t": "1"}])

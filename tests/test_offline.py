@@ -7,7 +7,7 @@ import fastfw as fw
 import reference as ref
 import reference_network as rn
 from fastfw._checks import seed_bits
-from fastfw.kernels import counter
+from fastfw.kernels import rng
 from network_cases import RADII, SHAPE, inside, make_data, make_problem
 from sizes import quiet, sized
 
@@ -40,7 +40,7 @@ def drawn(sizes, n, seed=SEED):
     for t, size in enumerate(sizes, start=1):
         picked = None if size is None else np.empty(size, np.intp)
         if picked is not None:
-            counter.draw_rows(np.uint64(seed_bits(seed)), t, 0, n, picked)
+            rng.draw_rows(np.uint64(seed_bits(seed)), t, 0, n, picked)
         rows.append(picked)
     return rows
 

@@ -14,8 +14,8 @@ import pytest
 import fastfw as fw
 from fastfw import _threads
 from fastfw._threads import call_helpers
+from fastfw.kernels._atomics import NOT_YET, OVER, claim, next_open, peek, publish, rest
 from fastfw.kernels._jit import kernel
-from fastfw.kernels._shared import NOT_YET, OVER, claim, next_open, peek, publish, rest
 from fastfw.learners._threaded import in_team
 from learner_cases import ENGINES, METHODS, make, make_data, make_stream, problem_and_ball
 from sizes import sized

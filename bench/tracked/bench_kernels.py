@@ -9,16 +9,16 @@ import fastfw as fw
 from fastfw._codes import codes
 from fastfw._layout import padded, remainder_of
 from fastfw.kernels import (
-    counter,
     ftpl,
     gradients,
     l1,
     meta,
-    points,
     products,
+    rng,
     sets,
     softmax,
-    sparse,
+    sparse_iterate,
+    sub_batches,
 )
 from fastfw.kernels.rounds import blend  # asv would take a module `rounds` for a number
 from fastfw.sets._compiled import blocks_of, kernel_rows
@@ -114,11 +114,11 @@ class FewNonzeros(Batches):
         work.warm(self, dtype)
 
     def time_sparse_forward(self, dtype):
-        sparse.support(self.u, self.sizes.d, self.places, self.counts)
-        sparse.sparse_forward(self.A, self.rows(), self.u, self.places, self.counts, self.Z)
+        sparse_iterate.support(self.u, self.sizes.d, self.places, self.counts)
+        sparse_iterate.sparse_forward(self.A, self.rows(), self.u, self.places, self.counts, self.Z)
 
     def time_batch_loss(self, dtype):
-        points.batch_loss(self.A, self.data.y, self.rows(), self.u)
+        sub_batches.batch_loss(self.A, self.data.y, self.rows(), self.u)
 
     def track_error(self, dtype):
         self.time_sparse_forward(dtype)
@@ -127,7 +127,7 @@ class FewNonzeros(Batches):
         return max(
             work.difference(self.Z[:, : len(rows)], self.u @ B.T, dtype),
             work.difference(
-                points.batch_loss(self.A, self.data.y, rows, self.u),
+                sub_batches.batch_loss(self.A, self.data.y, rows, self.u),
                 reference.loss(self.u.astype(np.float64), B, y, "sum"),
                 dtype,
             ),
@@ -336,10 +336,10 @@ class Draws:
         ftpl.draw(ftpl.GAUSSIAN, np.uint64(1), 1, 1, self.noise)
 
     def time_rows(self):
-        counter.draw_rows(np.uint64(1), 1, 0, 1000, self.rows)
+        rng.draw_rows(np.uint64(1), 1, 0, 1000, self.rows)
 
     def time_mini_batches(self):
-        counter.draw_batches(np.uint64(1), 1, 1000, self.whole, self.starts, self.rows)
+        rng.draw_batches(np.uint64(1), 1, 1000, self.whole, self.starts, self.rows)
 
     def track_distance(self):
         """From the distributions of uniform and gaussian noise and of rows (Kolmogorov-Smirnov)."""

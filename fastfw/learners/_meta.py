@@ -126,10 +126,10 @@ class MetaLearner(OnlineLearner):
             raise ValueError("sub_batch_size is None: every inner step takes the whole batch")
         t, k = positive_int(t, "t"), positive_int(k, "k")
         batch_size = positive_int(batch_size, "batch_size")
-        from fastfw.kernels import counter
+        from fastfw.kernels import rng
 
         picked = np.empty(self.sub_batch_size, np.intp)
-        counter.draw_rows(np.uint64(self._plan.bits), t, k, batch_size, picked)
+        rng.draw_rows(np.uint64(self._plan.bits), t, k, batch_size, picked)
         return picked
 
     # ------------------------------------------------------------------ rounds from oracle calls

@@ -309,12 +309,12 @@ class OfflineLearner(Learner):
         sizes: IndexArray,
     ) -> Any:
         """Play iterations t, t + 1, ... as planned, on rows drawn for them."""
-        from fastfw.kernels import counter
+        from fastfw.kernels import rng
 
         whole = np.array([i.size is None for i in plan])
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         rows = np.empty(starts[-1], np.intp)
-        counter.draw_batches(self._key, t, n, whole, starts, rows)
+        rng.draw_batches(self._key, t, n, whole, starts, rows)
         rows.flags.writeable = False
         eta = np.array([i.eta for i in plan])
         if isinstance(engine, OfflineSteps):

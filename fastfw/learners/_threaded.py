@@ -18,8 +18,8 @@ __all__ = ["in_team", "make_team", "quiet"]
 def make_team(
     threads: int, starts: IndexArray, u: FloatArray, entries: int
 ) -> tuple[npt.NDArray[Any], ...]:
-    """Return what so many threads share that play rounds, or fewer, see ``kernels.parts``."""
-    from fastfw.kernels.parts import GROUP, LISTS
+    """Return what so many threads share that play rounds, or fewer, see ``kernels.teams``."""
+    from fastfw.kernels.teams import GROUP, LISTS
 
     if threads > 1:  # not more than the largest batch has parts
         threads = max(1, min(threads, -(-int(np.diff(starts).max(initial=0)) // GROUP)))
@@ -40,7 +40,7 @@ def in_team(
     lead = quiet(lead)
     if threads == 1:
         return lead()
-    from fastfw.kernels._shared import NOT_YET, OVER
+    from fastfw.kernels._atomics import NOT_YET, OVER
 
     words[0] = OVER
     assist()  # is over at once, and compiled

@@ -188,17 +188,17 @@ class LinearEngine(LazyEngine):
             )
 
     def _team(self, starts: IndexArray, threads: int) -> tuple[npt.NDArray[Any], ...]:
-        """Return what threads share, see ``kernels.parts``; one alone uses its own again."""
+        """Return what threads share, see ``kernels.teams``; one alone uses its own again."""
         if threads > 1:
             return make_team(threads, starts, self.u, self.index.size)
         return *self._alone, np.zeros(2 * starts.size - 1, np.int64)
 
     def _share(self, batch: Any, given: Any, team: Any) -> int:
         """Let a team play the rounds."""
-        from fastfw.kernels import parts
+        from fastfw.kernels import teams
 
         state = self.u, self.other, self.estimates, self.tails, self.index
-        help_rounds: Any = parts.help_rounds
+        help_rounds: Any = teams.help_rounds
         assist = partial(help_rounds, *batch, *state, team)
         done: int = in_team(partial(self._play, *given), assist, team[2], 1 + len(team[0]))
         return done

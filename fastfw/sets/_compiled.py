@@ -80,7 +80,7 @@ def blocks_of(set: Any) -> list[Block] | None:
 
 def kernel_rows(blocks: list[Block], n_first: int) -> Any:
     """Return these blocks as in ``kernels.sets``; the first n rows have no end."""
-    from fastfw.kernels import counter, sets
+    from fastfw.kernels import rng, sets
 
     counts = [block.n for block in blocks]
     radii = np.repeat([float(block.size) for block in blocks], counts)
@@ -88,7 +88,7 @@ def kernel_rows(blocks: list[Block], n_first: int) -> Any:
     ends -= ends[n_first - 1] if n_first else 0
     ends[:n_first] = 0
     ends = ends.astype(np.intp)
-    drawn = [counter.hashed(block.key, r) for block in blocks for r in range(block.n)]
+    drawn = [rng.hashed(block.key, r) for block in blocks for r in range(block.n)]
     return sets.Rows(
         np.repeat([getattr(sets, block.kind) for block in blocks], counts),
         radii,

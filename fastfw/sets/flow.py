@@ -188,11 +188,11 @@ class FlowPolytope(ConvexSet):
         return PathVertex(path, self._shape[0], self._longest, dtype)
 
     def _shortest(self, cost: npt.NDArray[np.float64]) -> IndexArray:
-        from fastfw.kernels import paths
+        from fastfw.kernels.shortest_path import shortest_path
 
         n = len(self._nodes)
         choice, path = np.empty(n, np.intp), np.empty(n, np.intp)
-        length = paths.shortest_path(
+        length = shortest_path(
             cost, self._order, self._tail, self._head, *self._ends, np.empty(n), choice, path
         )
         return path[:length].copy()

@@ -8,15 +8,15 @@ that the number of parts decides the bits, and nothing else does.
 What they share is a tuple, `team`, of three arrays: the sums of gradients of all parts but the
 first (threads - 1, C, d); numbers, which are the scale of the iterate, the coefficients of the
 gradients and the other entries below, how far the last step moved the vertex' entries, and the
-parts' sums of losses (threads,); and words that they tell each other by, see `_shared`: the open
+parts' sums of losses (threads,); and words that they tell each other by, see `_atomics`: the open
 round, and for each round the parts that are taken and the parts that are done.
 """
 
 from __future__ import annotations
 
 from . import _state as at
+from ._atomics import NOT_YET, OVER, claim, edge, next_open, publish, wait_for
 from ._jit import kernel
-from ._shared import NOT_YET, OVER, claim, edge, next_open, publish, wait_for
 from ._tiles import GROUP
 from .gradients import LONGEST_BLOCK, recursive_gradient, room_for
 
