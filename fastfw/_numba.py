@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import Any
 
-__all__ = ["compiled", "is_compiled", "short_error"]
+__all__ = ["compiled", "is_compiled", "short_error", "with_bounds"]
 
 
 @cache
@@ -20,6 +20,15 @@ def compiled(function: Any) -> Any:
 def is_compiled(function: Any) -> bool:
     """Whether Numba compiled a function, so that kernels can call it."""
     return hasattr(function, "py_func") and hasattr(function, "nopython_signatures")
+
+
+def with_bounds(function: Any) -> Any:
+    """Return the same function with an IndexError where it leaves an array."""
+    if not is_compiled(function):
+        return function
+    import numba
+
+    return numba.jit(**{**function.targetoptions, "boundscheck": True})(function.py_func)
 
 
 def short_error(function: Any, name: str, error: Exception, hint: str = "") -> None:

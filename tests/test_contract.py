@@ -55,6 +55,32 @@ def test_learners_are_freed_by_reference_counting(cell):
             gc.enable()
 
 
+@pytest.mark.parametrize("engine", ["fused", "steps"])
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("method", [fw.ORGFW, fw.OSFW, fw.RegularizedOFW], ids=lambda m: m.__name__)
+def test_without_an_average_all_else_is_the_same(method, layout, engine, tmp_path):
+    stream = fw.iid_stream(dataset(layout, "float64"), batch_size=3, rounds=20, seed=0)
+    problem = WORLDS["softmax"].problem
+    step = {} if method is fw.RegularizedOFW else {"step": fw.power_schedule(1.0, 0.1)}
+    whole = method(problem, ball, engine=engine, **step)
+    lean = method(problem, ball, engine=engine, average=False, **step)
+    one, other = whole.run(stream), lean.run(stream)
+    assert (one.losses == other.losses).all()
+    assert (one.decision == other.decision).all()
+    lean.save(tmp_path / "lean.npz")
+    loaded = method.load(tmp_path / "lean.npz")
+    copies = [loaded, copy.deepcopy(lean), pickle.loads(pickle.dumps(lean))]
+    whole.run(stream)
+    for learner in [lean, *copies]:
+        learner.run(stream)
+        assert (learner.play() == whole.play()).all()
+    for owner in (other, lean, *copies):
+        with pytest.raises(AttributeError, match="average=False keeps no average"):
+            owner.average  # noqa: B018
+    with pytest.raises(TypeError, match="average must be True or False"):
+        method(problem, ball, average="no")
+
+
 def saved(cell: Cell, learner, path):
     learner.save(path)
     problem, set, _, whole = WORLDS[cell.world]

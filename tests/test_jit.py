@@ -403,7 +403,7 @@ def test_cache_is_used_until_any_kernel_changes(copy, tmp_path):
         os.utime(path, (1, 1))
     assert run(copy, cache) == [value, 1, 0]
     # the caller's file is untouched, and so is its cache entry
-    with (copy / "kernels" / "counter.py").open("a") as file:
+    with (copy / "kernels" / "rng.py").open("a") as file:
         file.write(textwrap.dedent(EDIT))
     assert run(copy, cache) == [-0.5, 0, 1]
     assert value != -0.5

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import describe, non_negative_float, positive_int
-from fastfw._numba import is_compiled, short_error
+from fastfw._numba import is_compiled, short_error, with_bounds
 from fastfw.sets._convex import OVERFLOW, finite, point_of, shape_of
 from fastfw.sets._vertex import EntriesVertex
 
@@ -32,7 +32,9 @@ class CompiledSet:
         n numbers, and its own to spoil; `index` and `value` have a place for each entry and hold
         zeros, which may stay where a vertex has fewer.
     entries : int
-        The most nonzero entries of a vertex, of one row.
+        The most nonzero entries of a vertex, of one row: the length of `index` and `value`.
+        Compiled rounds do not see writing beyond it, which spoils other memory; `lmo`, and the
+        constructor for a dozen directions, do.
     diameter : float
         Largest Euclidean distance of two points, of all rows together.
 
@@ -85,11 +87,14 @@ class CompiledSet:
                 f"above it; but it is {describe(vertex)}"
             )
         self._adapter: Any = None
+        self._watched: Any = None
         if self.compiled:
             self.address  # noqa: B018, compiles
         rng = np.random.default_rng(0)
-        for g in (np.zeros(self._shape), np.ones(self._shape), rng.standard_normal(self._shape)):
-            self.lmo(g)
+        for size in (0.0, 1.0, -1.0):
+            self.lmo(np.full(self._shape, size))
+        for _ in range(9):
+            self.lmo(rng.standard_normal(self._shape))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -125,6 +130,12 @@ class CompiledSet:
         found: int = self._adapter[1]
         return found
 
+    def _with_bounds(self, *given: Any) -> None:
+        """Call the function, with an IndexError where it leaves an array."""
+        if self._watched is None:
+            self._watched = with_bounds(self._vertex)
+        self._watched(*given)
+
     def lmo(self, direction: npt.ArrayLike) -> EntriesVertex:
         """Return what the function writes for each row, see `ConvexSet.lmo`.
 
@@ -135,7 +146,13 @@ class CompiledSet:
         places, entries = [], []
         for r, row in enumerate(g.reshape(-1, n)):
             index, value = np.zeros(self._entries, np.intp), np.zeros(self._entries)
-            self._vertex(row.astype(np.float64), index, value)
+            try:
+                self._with_bounds(row.astype(np.float64), index, value)
+            except IndexError as error:
+                raise ValueError(
+                    f"{self._name} looked or wrote beyond an array: index and value are of length "
+                    f"entries={self._entries}, g is of length {n}; give more entries=..., or mend it"
+                ) from error
             self._check(index, value)
             used = value != 0.0
             places.append(index[used] + r * n)
@@ -155,7 +172,7 @@ class CompiledSet:
         raise ValueError(f"{self._name} {what}")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_adapter": None}
+        return {**vars(self), "_adapter": None, "_watched": None}
 
     def __repr__(self) -> str:
         return f"CompiledSet({self._shape}, {self._name}, entries={self._entries})"
