@@ -116,7 +116,12 @@ def twice(g, index, value):
         (not_a_number, {}, ValueError, "not_a_number must write finite numbers to value"),
         (twice, {"entries": 2}, ValueError, r"twice must write each place once to index"),
         (two_best, {"entries": 5}, ValueError, "entries"),
-        (two_places, {}, ValueError, r"two_places looked or wrote beyond .* entries=1, g is of"),
+        (
+            two_places,
+            {},
+            ValueError,
+            r"two_places looked or wrote beyond .* entries=1 places, g has",
+        ),
         (two_best, {"diameter": -1.0}, ValueError, "diameter"),
         (corner, {"shape": (2, 2, 2)}, ValueError, "shape must be a number of entries or"),
         ("corner", {}, TypeError, "vertex must be a function"),

@@ -58,7 +58,7 @@ def point_of(given: Any) -> FloatArray:
     """Return a point, read-only, of which a learner gave an array or what is not zero in it."""
     if given is None:
         raise AttributeError("a learner with average=False keeps no average; leave it out")
-    return given if isinstance(given, np.ndarray) else freeze(given.whole())
+    return freeze(given if isinstance(given, np.ndarray) else given.whole())
 
 
 @dataclass(frozen=True, repr=False)

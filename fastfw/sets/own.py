@@ -150,8 +150,8 @@ class CompiledSet:
                 self._with_bounds(row.astype(np.float64), index, value)
             except IndexError as error:
                 raise ValueError(
-                    f"{self._name} looked or wrote beyond an array: index and value are of length "
-                    f"entries={self._entries}, g is of length {n}; give more entries=..., or mend it"
+                    f"{self._name} looked or wrote beyond an array: index and value have "
+                    f"entries={self._entries} places, g has {n}; give more entries=..., or mend it"
                 ) from error
             self._check(index, value)
             used = value != 0.0
