@@ -120,7 +120,7 @@ def twice(g, index, value):
             two_places,
             {},
             ValueError,
-            r"two_places looked or wrote beyond .* entries=1 places, g has",
+            "two_places looked or wrote beyond an array",
         ),
         (two_best, {"diameter": -1.0}, ValueError, "diameter"),
         (corner, {"shape": (2, 2, 2)}, ValueError, "shape must be a number of entries or"),
