@@ -498,6 +498,17 @@ def test_the_past_on_sparse_rows(name, model, dtype, tmp_path):
             learner = twin
 
 
+def test_a_dense_past_takes_sparse_rows():
+    A, y = make_data()
+    learner, wanted = (fw.OFW(*problem_and_ball(D)) for _ in range(2))
+    data = fw.Dataset(sparse.csr_array(A), y)
+    for t in range(9):
+        batch = fw.Batch(data, np.arange(t, t + 5))
+        wanted.observe((A[t : t + 5], y[t : t + 5]))
+        learner.observe(batch if t % 3 else (A[t : t + 5], y[t : t + 5]))
+        assert np.abs(learner.play() - wanted.play()).max() <= 1e-12
+
+
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 @pytest.mark.parametrize("model", ["softmax", "network", "sets with more entries"])
 @pytest.mark.parametrize("step", [0.95, "line-search"])

@@ -85,7 +85,7 @@ def test_states_that_lie(cell, tmp_path):
                 continue
             if change is not None and (change.shape, change.dtype) == ((0, 0), array.dtype):
                 continue  # nothing has changed
-            if array.dtype.kind == "i":
+            if array.dtype.kind == "i" and change is changes[-2]:  # enormous
                 refused(cell, path)
             else:
                 one_line(path, cell.kind)
@@ -155,7 +155,7 @@ DAMAGED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("cell", "changes"), DAMAGED, ids=lambda given: str(given)[:40])
+@pytest.mark.parametrize(("cell", "changes"), DAMAGED, ids=[str(cell) for cell, _ in DAMAGED])
 def test_states_that_no_round_leaves(cell, changes, tmp_path):
     path = tmp_path / "learner.npz"
     header, arrays = half(cell, path)

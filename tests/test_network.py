@@ -142,6 +142,16 @@ def test_huge_inputs_stay_finite(activation):
     assert value == pytest.approx(wanted, rel=1e-12)
 
 
+def test_equality_and_text():
+    problem, _ = make_problem()
+    assert problem == make_problem()[0]
+    assert hash(problem) == hash(make_problem()[0])
+    assert problem != make_problem(activation="tanh")[0]
+    assert problem != 3
+    assert (problem.n_hidden, problem.activation) == (SHAPE.m, "sigmoid")
+    assert "n_hidden=4" in repr(problem)
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
