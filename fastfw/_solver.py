@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -63,16 +63,17 @@ class Outcome(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """When to stop: ``gap <= target(value)``, or a budget is spent."""
+    """When to stop: the gap is at most tol |value| or `least`, or a budget is spent."""
 
-    target: Callable[[float], float]
     iterations: int
     deadline: float  # a reading of time.perf_counter
+    tol: float = 0.0
+    least: float = 0.0
     scale: float = 0.0  # a typical loss: it is computed no better than this times the precision
 
     def reached(self, point: Point) -> bool:
         """Whether the certificate at ``point`` is good enough."""
-        return point.gap <= self.target(point.value)
+        return point.gap <= max(self.tol * abs(point.value), self.least)
 
     def rounding(self, point: Point) -> float:
         """Return the size of rounding errors in values and slopes near a point."""
@@ -80,22 +81,9 @@ class Limits(NamedTuple):
         return 4.0 * float(np.finfo(float).eps) * max(abs(point.value), terms, self.scale)
 
 
-class Model(Protocol):
-    """Proposes a minimiser of a quadratic model, and learns from the step that was taken."""
-
-    def minimiser(self, point: Point) -> Array | None:
-        """Return the model's minimiser over the set, or None when the model does not apply."""
-
-    def learn(self, old: Point, new: Point, length: float) -> None:
-        """Take note of a step of ``length`` in (0, 1] from ``old`` to ``new``."""
-
-    def reset(self) -> bool:
-        """Forget what was learned after a failed line search; False if there was nothing."""
-
-
 def descend(
     evaluate: Callable[[Array], Point],
-    model: Model,
+    model: FaceNewton | QuasiNewton,
     start: Point,
     limits: Limits,
     *,
@@ -103,6 +91,8 @@ def descend(
 ) -> Outcome:
     """Minimise by model steps from ``start``; see the module's first lines.
 
+    A model proposes a minimiser, or None where it does not apply, learns from a step of a length in
+    (0, 1], and forgets after a failed line search: False if there was nothing to forget.
     ``polish`` more steps are made after the certificate is reached: with a Newton model one step
     squares the error for the price of one gradient.
     """
@@ -149,8 +139,8 @@ def descend(
 
 def alternate(
     evaluate: Callable[[Array], Point],
-    newton: Model,
-    quasi: Model,
+    newton: FaceNewton,
+    quasi: QuasiNewton,
     start: Point,
     limits: Limits,
 ) -> Outcome:
@@ -171,7 +161,7 @@ def alternate(
         last = outcome.reason == "stalled"
         if not last:
             rest = rest._replace(
-                target=_constant(0.1 * outcome.point.gap), iterations=min(_SPELL, rest.iterations)
+                tol=0.0, least=0.1 * outcome.point.gap, iterations=min(_SPELL, rest.iterations)
             )
         before = outcome.point.gap
         outcome = descend(evaluate, quasi, outcome.point, rest)
@@ -725,7 +715,7 @@ def decompose(
             slopes -= slopes.min()  # constants mean nothing on the simplex
             return Point(w, value, slopes, float(slopes @ w))
 
-        inside = limits._replace(target=_constant(0.1 * point.gap), iterations=50)
+        inside = limits._replace(tol=0.0, least=0.1 * point.gap, iterations=50)
         inner = descend(on_hull, QuasiNewton(project_simplex), on_hull(weights), inside)
         if inner.iterations == 0:
             return Outcome(best, iteration, "stalled")
@@ -734,7 +724,3 @@ def decompose(
         if point.gap <= best.gap:
             best = point
     return Outcome(best, limits.iterations, "iterations")
-
-
-def _constant(target: float) -> Callable[[float], float]:
-    return lambda value: target

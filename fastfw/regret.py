@@ -224,7 +224,6 @@ def best_fixed_decision(
     started = time.perf_counter()
     tol = positive_float(tol, "tol")
     limits = Limits(
-        lambda value: 0.0,
         positive_int(max_iterations, "max_iterations"),
         np.inf if time_limit is None else started + positive_float(time_limit, "time_limit"),
     )
@@ -361,9 +360,7 @@ def _one_blas_thread() -> AbstractContextManager[Any]:
 def _relative(limits: Limits, tol: float, start: Point) -> Limits:
     """Return limits that ask for a gap relative to the value."""
     scale = abs(start.value)
-    return limits._replace(
-        target=lambda value: tol * max(abs(value), _NEGLIGIBLE * scale), scale=scale
-    )
+    return limits._replace(tol=tol, least=tol * (_NEGLIGIBLE * scale), scale=scale)
 
 
 def _finite(start: Point) -> Point:

@@ -329,7 +329,7 @@ def test_newton_goes_on_once_few_entries_are_left(monkeypatch):
     project = fw.RowL1Ball((3, 30), 1.0).project
     with ThreadPoolExecutor(2) as pool:
         newton = _solver.FaceNewton(X, 1.0, 1.0 / 60, lambda v: _projected(v, 1.0), pool=pool)
-        limits = _solver.Limits(lambda value: 1e-9 * value, 1000, np.inf, start.value)
+        limits = _solver.Limits(1000, np.inf, tol=1e-9, scale=start.value)
         outcome = _solver.alternate(evaluate, newton, _solver.QuasiNewton(project), start, limits)
     assert outcome.reason == "converged"
     assert steps[0] is False  # 90 nonzeros are too many
