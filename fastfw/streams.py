@@ -6,6 +6,8 @@ streams.  Streams can be iterated again and again and give the same batches ever
 
 Learners accept any other iterable too, as long as it yields pairs ``(X, y)`` or objects with
 attributes ``.X`` and ``.y``; where labels are no class numbers, inside a `LabelledStream`.
+
+An argument that cannot be used raises a TypeError or a ValueError that names it.
 """
 
 from __future__ import annotations
@@ -760,11 +762,6 @@ def epoch_stream(
         Re-iterable; see `IndexedStream.from_round` for going on in the middle. O(n) memory beyond
         the data, for the order of one epoch.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument cannot be used; the message names it.
-
     Notes
     -----
     Every stream, and `best_fixed_decision`, also takes data that are not in memory:
@@ -822,11 +819,6 @@ def iid_stream(
     IndexedStream
         Re-iterable; O(1) memory beyond the data, however many rounds.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument cannot be used; the message names it.
-
     Examples
     --------
     >>> stream = iid_stream([[0.0], [1.0], [2.0]], [0, 1, 1], batch_size=2, rounds=3, seed=1)
@@ -866,11 +858,6 @@ def drifting_stream(
     -------
     IndexedStream
         Re-iterable; O(n) memory beyond the data, however many rounds.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument cannot be used; the message names it.
 
     See Also
     --------
