@@ -101,9 +101,9 @@ def _form(value: str, name: str) -> str:
     return value
 
 
-#: How each argument is checked, and what it means; numbers are floats unless it says otherwise.
+#: How each argument is checked, and what it means.
 _ARGUMENTS: dict[str, tuple[Check, str]] = {
-    "rounds": (_rounds, "Integers: number of rounds T, or of the round, t; at least 1."),
+    "rounds": (_rounds, "Number of rounds T, or of the round, t; at least 1."),
     "smoothness": (
         positive_float,
         "L > 0, ``problem.smoothness(X)``: Lipschitz, of gradients.",
@@ -117,20 +117,28 @@ _ARGUMENTS: dict[str, tuple[Check, str]] = {
     "initial_gap": (non_negative_float, "Loss of x_1 above the best decision's, at least 0."),
     "failure_probability": (_probability, "delta in (0, 1) with which the bound may fail."),
     "exponent": (_exponent, "alpha in (0, 1], of both schedules."),
-    "form": (_form, "'printed' or 'proved': the formula above, or the one in the notes."),
+    "form": (_form, "The formula above, or the one in the notes."),
     "base_regret": (
         _non_negative,
-        "R_T >= 0: bounds each base learner's regret; or an array.",
+        "R_T >= 0: bounds each base learner's regret.",
     ),
     "scale": (positive_float, "c > 0 of the learners."),
     "l1_diameter": (positive_float, "D_1 > 0: largest l1 distance of two points of the set."),
     "direction_l1": (non_negative_float, "A >= 0: largest l1 norm of a direction, or gradient."),
     "loss_range": (non_negative_float, "W >= 0: largest difference of a direction's products."),
-    "learners": (positive_int, "Integer K >= 1."),
-    "block_size": (positive_int, "Integer k >= 1."),
+    "learners": (positive_int, "K >= 1."),
+    "block_size": (positive_int, "k >= 1."),
     "gradient_bound": (positive_float, "G > 0: largest norm of a gradient."),
     "strong_convexity": (positive_float, "beta > 0, of every loss."),
     "set_convexity": (non_negative_float, "``strong_convexity`` of the set, 0 where it has none."),
+}
+
+#: What checks take, where that is not one float.
+_KINDS: dict[Check, str] = {
+    _rounds: "int or array of int",
+    _non_negative: "float or array",
+    _form: "{'printed', 'proved'}",
+    positive_int: "int",
 }
 
 _RETURNS = """
@@ -153,8 +161,11 @@ def _bound(**checks: Check) -> Callable[[Callable[P, FloatOrArray]], Callable[P,
                     given[name] = checks.get(name, _ARGUMENTS[name][0])(value, name)
             return formula(*map(_rounds, args[:1]), *args[1:], **given)  # type: ignore[arg-type]
 
-        names = inspect.signature(formula).parameters
-        entries = "".join(f"{name}\n    {_ARGUMENTS[name][1]}\n" for name in names)
+        entries = ""
+        for name in inspect.signature(formula).parameters:
+            check, text = _ARGUMENTS[name]
+            kind = _KINDS.get(checks.get(name, check), "float")
+            entries += f"{name} : {kind}\n    {text}\n"
         described = f"Parameters\n----------\n{entries}{_RETURNS}"
         doc = inspect.cleandoc(formula.__doc__ or "")
         bound.__doc__ = doc.replace("Examples\n---", described + "Examples\n---", 1)
