@@ -40,6 +40,7 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
 
     import fastfw
     from fastfw.experiments.methods import METHODS
+    from fastfw.learners._linear import RecursiveLearner
 
     X = np.random.default_rng(0).random((12, 5))
     y = np.arange(12) % 3
@@ -55,7 +56,11 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
     }
 
     meta = [method.learner for method in METHODS if method.meta]
-    linear = ["ORGFW", "OSFW", "RegularizedOFW"]
+    linear = [
+        name
+        for name in dict.fromkeys(method.learner for method in METHODS)
+        if issubclass(getattr(fastfw, name), RecursiveLearner)
+    ]
     sub_batches: dict[str, Any] = {"sub_batch_size": 2}
     #: step: problem, learners, data, options of those learners that take them
     table: dict[str, tuple[str, list[str], str, dict[str, Any]]] = {

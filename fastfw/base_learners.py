@@ -21,6 +21,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fastfw import schedules
 from fastfw._checks import (
     FloatArray,
     boolean,
@@ -443,7 +444,7 @@ def to_json(base: BaseLearner) -> dict[str, Any] | None:
     described = {"name": type(base).__name__, **vars(base)}
     step = described.get("step")
     if isinstance(step, PowerSchedule):
-        described["step"] = {"c": step.c, "e": step.e}
+        described["step"] = schedules.to_json(step)
     elif callable(step):
         return None
     return described

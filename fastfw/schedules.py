@@ -26,20 +26,22 @@ Schedule: TypeAlias = Callable[[int], float]
 
 @dataclass(frozen=True)
 class PowerSchedule:
-    """``t -> min(c / (t + 1)**e, 1)``; made by `power_schedule`."""
+    """``t -> min(c / (t + offset)**e, 1)``; made by `power_schedule`."""
 
     c: float
     e: float
+    offset: float = 1.0
 
     def __post_init__(self) -> None:
         """Refuse constants that give no number in [0, 1]."""
         object.__setattr__(self, "c", positive_float(self.c, "c"))
         object.__setattr__(self, "e", non_negative_float(self.e, "e"))
+        object.__setattr__(self, "offset", non_negative_float(self.offset, "offset"))
 
     def __call__(self, t: int) -> float:
         """Value in round t = 1, 2, ..."""
         try:
-            power: float = float(t + 1) ** self.e
+            power: float = float(t + self.offset) ** self.e
         except OverflowError:
             return 0.0
         return min(self.c / power, 1.0)
@@ -47,7 +49,7 @@ class PowerSchedule:
     def over(self, rounds: IndexArray) -> FloatArray:
         """Return the values in many rounds: the same bits, in a fifth of the time."""
         try:
-            powers = raised(rounds + 1, self.e)
+            powers = raised(rounds + self.offset, self.e)
         except OverflowError:
             return np.array([self(t) for t in rounds.tolist()])
         found: FloatArray = np.minimum(self.c / powers, 1.0)
@@ -84,14 +86,16 @@ class ConstantSchedule:
         return np.full(rounds.size, self.value)
 
 
-def power_schedule(c: float, e: float) -> PowerSchedule:
-    """Return the schedule ``min(c / (t + 1)**e, 1)`` for t = 1, 2, ...
+def power_schedule(c: float, e: float, offset: float = 1.0) -> PowerSchedule:
+    """Return the schedule ``min(c / (t + offset)**e, 1)`` for t = 1, 2, ...
 
     Parameters
     ----------
     c, e : float
         c > 0 and e >= 0. Theory: e = 1 for step and momentum of ORGFW on convex problems
         (Theorem 1, Corollary 1), 2/3 on nonconvex ones (Proposition 1).
+    offset : float
+        At least 0; 1 in all of the paper's.
 
     Returns
     -------
@@ -101,7 +105,7 @@ def power_schedule(c: float, e: float) -> PowerSchedule:
     Raises
     ------
     TypeError, ValueError
-        If `c` or `e` is not such a number.
+        If one of them is not such a number.
 
     Examples
     --------
@@ -110,7 +114,7 @@ def power_schedule(c: float, e: float) -> PowerSchedule:
     >>> [schedule(t) for t in (1, 2, 3)]
     [0.5, 0.3333333333333333, 0.25]
     """
-    return PowerSchedule(c, e)
+    return PowerSchedule(c, e, offset)
 
 
 def as_schedule(value: object, name: str) -> Schedule:
@@ -165,7 +169,8 @@ class Schedules(dict[str, Schedule]):
 def to_json(schedule: Schedule) -> dict[str, Any] | None:
     """Describe a schedule made here; None for somebody's own callable."""
     if isinstance(schedule, PowerSchedule):
-        return {"c": schedule.c, "e": schedule.e}
+        offset = {} if schedule.offset == 1.0 else {"offset": schedule.offset}
+        return {"c": schedule.c, "e": schedule.e, **offset}
     if isinstance(schedule, RootSchedule):
         return {"root": schedule.c}
     if isinstance(schedule, ConstantSchedule):
@@ -175,8 +180,8 @@ def to_json(schedule: Schedule) -> dict[str, Any] | None:
 
 def from_json(described: dict[str, Any], name: str) -> Schedule:
     """Make the schedule that `to_json` described, checking every number."""
-    if set(described) == {"c", "e"}:
-        return power_schedule(described["c"], described["e"])
+    if {"c", "e"} <= set(described) <= {"c", "e", "offset"}:
+        return power_schedule(**described)
     if set(described) == {"root"}:
         return RootSchedule(positive_float(described["root"], "root"))
     if set(described) == {"value"}:

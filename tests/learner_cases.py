@@ -7,6 +7,8 @@ import numpy as np
 
 import fastfw as fw
 import reference as ref
+from fastfw.learners import TABLE
+from fastfw.learners._linear import RecursiveLearner
 from sizes import sized
 
 RADIUS = 2.0
@@ -38,6 +40,9 @@ METHODS = {
     "OSFW, rough": Method(fw.OSFW, ref.osfw, ROUGH, 1),
 }
 ENGINES = ["fused", "steps"]
+_CLASSES = dict.fromkeys(getattr(fw, row.learner) for row in TABLE)
+#: Methods that are one recursion: what is compiled for one of them is compiled for all.
+RECURSIVE = [kind for kind in _CLASSES if issubclass(kind, RecursiveLearner)]
 
 N, D, C = 40, 6, 3
 ROUNDS = sized(60, 20)

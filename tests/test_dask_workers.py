@@ -9,6 +9,7 @@ from scipy import sparse
 
 import fastfw as fw
 from fastfw.learners import _workers
+from learner_cases import RECURSIVE
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
@@ -48,14 +49,11 @@ def streams(*data, **options):
     yield fw.epoch_stream(*data, batch_size=17, epochs=2, shuffle=False)  # of one shard or two
 
 
-METHODS = (fw.ORGFW, fw.OSFW, fw.RegularizedOFW)
-
-
 @pytest.mark.parametrize(
     ("world", "method", "kind"),
     [
-        *itertools.product(["softmax"], METHODS, KINDS),
-        *itertools.product(["sum", "network"], METHODS[::2], ["dense"]),
+        *itertools.product(["softmax"], RECURSIVE, KINDS),
+        *itertools.product(["sum", "network"], RECURSIVE[::2], ["dense"]),
     ],
 )
 def test_decisions_are_those_in_memory(cluster, method, world, kind, tmp_path):
@@ -109,7 +107,7 @@ def test_where_rounds_are_played_is_measured_and_said(cluster, monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_collected_and_summed_by_a_cluster_is_the_same(cluster, kind, monkeypatch):
     monkeypatch.setattr(_workers, "_QUICKEST", 1e9)
-    for method in METHODS:
+    for method in RECURSIVE:
         here, there = method(PROBLEM, BALL), method(PROBLEM, BALL)
         result = there.run(next(streams(lazy(kind), Y)))
         wanted = here.run(next(streams(KINDS[kind](X), Y)))

@@ -28,6 +28,15 @@ def test_first_values():
     assert fw.power_schedule(0.25, 0.0)(1) == fw.power_schedule(0.25, 0)(10**9) == 0.25
 
 
+def test_an_offset_takes_the_place_of_one():
+    schedule = fw.power_schedule(4.0, 2 / 3, offset=8.0)
+    found = [min(4.0 / (t + 8.0) ** (2 / 3), 1.0) for t in range(1, 40)]
+    assert schedule.over(np.arange(1, 40)).tolist() == found == [*map(schedule, range(1, 40))]
+    for own in (schedule, fw.power_schedule(4.0, 2 / 3)):
+        assert schedules.from_json(json.loads(json.dumps(schedules.to_json(own))), "step") == own
+    assert schedules.to_json(fw.power_schedule(2.0, 1.0, 1)) == {"c": 2.0, "e": 1.0}
+
+
 def test_steep_schedules_reach_zero_without_an_error():
     """A power too large for a float is a step of size zero, not a run that ends in round 1,300."""
     assert fw.power_schedule(1.0, 100.0)(1300) == 0.0
@@ -108,4 +117,4 @@ def test_bad_descriptions(described):
 def test_schedules_are_values():
     assert fw.power_schedule(1, 1) == fw.power_schedule(1.0, 1.0)
     assert hash(fw.power_schedule(1, 1)) == hash(fw.power_schedule(1.0, 1.0))
-    assert repr(fw.power_schedule(1, 0.5)) == "PowerSchedule(c=1.0, e=0.5)"
+    assert repr(fw.power_schedule(1, 0.5)) == "PowerSchedule(c=1.0, e=0.5, offset=1.0)"

@@ -17,7 +17,15 @@ from fastfw._threads import call_helpers
 from fastfw.kernels._atomics import NOT_YET, OVER, claim, next_open, peek, publish, rest
 from fastfw.kernels._jit import kernel
 from fastfw.learners._threaded import in_team
-from learner_cases import ENGINES, METHODS, make, make_data, make_stream, problem_and_ball
+from learner_cases import (
+    ENGINES,
+    METHODS,
+    RECURSIVE,
+    make,
+    make_data,
+    make_stream,
+    problem_and_ball,
+)
 from sizes import sized
 
 THREADS = 4
@@ -73,7 +81,7 @@ def everybody():
     """All learners, each with both engines, as functions that make them."""
     problem, ball = problem_and_ball()
     meta = {"rounds": 60, "inner_steps": 4}
-    online = (fw.ORGFW, fw.OSFW, fw.RegularizedOFW, fw.OFW, fw.OAW)
+    online = (*RECURSIVE, fw.OFW, fw.OAW)
     cases = [(method, {}) for method in online]
     cases += [(fw.MORGFW, {**meta, "sub_batch_size": 2}), (fw.MORGFW, meta)]
     cases += [(fw.MetaFrankWolfe, meta)]
@@ -334,7 +342,7 @@ def shared(method, threads, dtype=np.float64, coded=False):
     return result, learner, stream
 
 
-@pytest.mark.parametrize("method", [fw.ORGFW, fw.OSFW, fw.RegularizedOFW, fw.OFW, fw.OAW])
+@pytest.mark.parametrize("method", [*RECURSIVE, fw.OFW, fw.OAW])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("coded", [False, True])
 def test_threads_change_nothing_but_rounding(method, dtype, coded, monkeypatch):

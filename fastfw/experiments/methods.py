@@ -26,11 +26,13 @@ CRITERIA = ("regret", "last")
 METHODS = tuple(method for method in TABLE if not method.offline)
 """Those for batches as they come: what `compare` and `grid_search` run."""
 
-_ROWS = {method.name: method for method in TABLE}
 NETWORK_METHODS = tuple(
-    _ROWS[name] for name in ("orgfw", "osfw", "regularized-ofw", "ofw", "oaw", "svrf", "spiderfw")
+    sorted(
+        (method for method in TABLE if method.step and not method.meta),
+        key=lambda method: ("2", "1", "t", "epochs").index(method.gradients),
+    )
 )
-"""Those that train networks, in the order of tables and pictures."""
+"""Those that train networks, in the order of tables and pictures: all with a step to choose."""
 
 
 def _plain(name: str) -> str:

@@ -101,8 +101,8 @@ def constants_of(
         own = preset.get(method.name, Constants())
         for name, value in given.items():
             if value is not None and not method.offline and getattr(method, name):
-                pair: Any = (value.c, value.e) if isinstance(value, PowerSchedule) else value
-                own = own._replace(**{name: pair})
+                usual = isinstance(value, PowerSchedule) and value.offset == 1.0
+                own = own._replace(**{name: (value.c, value.e) if usual else value})
         found[method] = own
     return found
 

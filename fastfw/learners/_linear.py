@@ -12,13 +12,17 @@ from fastfw.learners._oracles import toward, vertex
 from fastfw.learners.compiled import LINEAR, LinearEngine, Plan, Rounds, in_rounds
 from fastfw.problems import Rows
 
-__all__ = ["LinearLearner", "State"]
+__all__ = ["RecursiveLearner", "State"]
 
 State = dict[str, Any]
 
 
-class LinearLearner(OnlineLearner):
-    """Base of the methods that `LinearEngine` plays."""
+class RecursiveLearner(OnlineLearner):
+    """Base of the methods that are the recursion of `LinearEngine`; the shortest is `OSFW`.
+
+    A method has its `_recursion` beside `_round`, and a `_plan` of what it has to remember. The
+    last of its `_points` is d, and ``x_previous`` is among them where beta is not 0.
+    """
 
     _compiled: Rounds | None = LINEAR
     _fuses_sparse = True
@@ -31,7 +35,10 @@ class LinearLearner(OnlineLearner):
 
     @abstractmethod
     def _recursion(self, t: Any) -> tuple[Any, ...]:
-        """Alpha, beta, gamma, lambda and eta of round t, or of an array of rounds."""
+        """Alpha, beta, gamma, lambda and eta of round t, or of an array of rounds: the same bits.
+
+        ``self._schedules.at`` and `fastfw.schedules.raised` take either.
+        """
 
     def _shared_round(self, t: int, batch: Any, state: State) -> tuple[float, State]:
         """Play the recursion of `LinearEngine` once, with losses and gradients from a cluster."""

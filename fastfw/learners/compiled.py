@@ -1,4 +1,4 @@
-"""The engine of compiled linear rounds, see ``kernels.rounds``: five methods on one loop."""
+"""The engine of compiled linear rounds, see ``kernels.rounds``: many methods on one loop."""
 
 from __future__ import annotations
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy.typing as npt
 
-from fastfw.learners._linear import LinearLearner
+from fastfw.learners._linear import RecursiveLearner
 from fastfw.learners._oracles import evaluate, slope, toward, vertex
 from fastfw.schedules import power_schedule
 
 __all__ = ["ORGFW"]
 
 
-class ORGFW(LinearLearner):
+class ORGFW(RecursiveLearner):
     r"""Online Frank-Wolfe with a stochastic recursive gradient estimator.
 
     .. math::

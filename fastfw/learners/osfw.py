@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from fastfw.learners._linear import LinearLearner
+from fastfw.learners._linear import RecursiveLearner
 from fastfw.learners._oracles import evaluate, toward, vertex
 from fastfw.learners.compiled import Plan
 from fastfw.schedules import power_schedule
@@ -14,7 +14,7 @@ from fastfw.schedules import power_schedule
 __all__ = ["OSFW"]
 
 
-class OSFW(LinearLearner):
+class OSFW(RecursiveLearner):
     r"""Online stochastic Frank-Wolfe: one gradient a round, averaged with momentum.
 
     .. math::

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, in_range, non_negative_float, renamed
 from fastfw.learners._constant import ScaledLearner, constant_of_rows
-from fastfw.learners._linear import LinearLearner, State
+from fastfw.learners._linear import RecursiveLearner, State
 from fastfw.learners._oracles import evaluate, line_search, toward, vertex
 from fastfw.learners.compiled import Plan, in_rounds
 from fastfw.problems import Rows
@@ -19,7 +19,7 @@ from fastfw.schedules import RootSchedule, raised
 __all__ = ["RegularizedOFW"]
 
 
-class RegularizedOFW(ScaledLearner, LinearLearner):
+class RegularizedOFW(ScaledLearner, RecursiveLearner):
     r"""Online Frank-Wolfe on the sum of the gradients received and a regulariser.
 
     .. math::
