@@ -102,7 +102,8 @@ def constants_of(
         for name, value in given.items():
             if value is not None and not method.offline and getattr(method, name):
                 usual = isinstance(value, PowerSchedule) and value.offset == 1.0
-                own = own._replace(**{name: (value.c, value.e) if usual else value})
+                pair: Any = (value.c, value.e) if usual else value
+                own = own._replace(**{name: pair})
         found[method] = own
     return found
 
