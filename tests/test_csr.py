@@ -267,6 +267,12 @@ def test_no_entrance_reads_parts_that_do_not_fit(entrance, case):
         ENTRANCES[entrance](X, LABELS)
 
 
+def test_too_large_for_single_precision():
+    S = sparse.csr_array([[0.0, 1e300]])
+    with pytest.raises(ValueError, match=r"X\[0, 1\] is 1e\+300, which float32 cannot hold"):
+        Dataset(S, [0]).astype(np.float32)
+
+
 def test_datasets_and_batches():
     A, y = make_data()
     data, dense = Dataset(sparse.csc_matrix(A), y), Dataset(A, y)
