@@ -113,15 +113,15 @@ class ProjectionFreeClassifier(ClassifierMixin, ProjectionFree):  # type: ignore
     tol : float
         Fitting ends where the Frank-Wolfe gap, which bounds how much the mean loss exceeds the
         least possible one, is at most this many nats. It is looked at after epochs 1, 2, 4, ...
-        and `max_iter`; where it is still larger then, `fit` warns. 0: all of `max_iter` epochs, and
-        no warning.
+        and ``max_iter``; where it is still larger then, `fit` warns. 0: all of ``max_iter`` epochs,
+        and no warning.
     early_stopping : bool or "auto"
-        Whether `fit` also ends where the loss on held-out rows has not fallen by `tol` for
-        `n_iter_no_change` epochs. These rows are not fitted to. "auto": for many features.
+        Whether `fit` also ends where the loss on held-out rows has not fallen by ``tol`` for
+        ``n_iter_no_change`` epochs. These rows are not fitted to. "auto": for many features.
     validation_fraction : float
         The part of each class that is held out then.
     n_iter_no_change : int
-        See `early_stopping`.
+        See ``early_stopping``.
     warm_start : bool
         Whether `fit` goes on where an earlier `fit` or `partial_fit` ended, with the same classes
         and the radius in use.
@@ -406,7 +406,7 @@ class ProjectionFreeRegressor(RegressorMixin, ProjectionFree):  # type: ignore[m
     Parameters
     ----------
     loss : {"squared_error", "huber", "quantile"}
-        ℓ: half the square; the same up to `epsilon` and linear beyond; or that whose minimum is a
+        ℓ: half the square; the same up to ``epsilon`` and linear beyond; or that whose minimum is a
         quantile, rounded within 0.02 u of its corner.
     radius : float or "auto"
         r. "auto" tries 1, 2, 5, 10, 20, ..., 1000 as `ProjectionFreeClassifier` does, until the

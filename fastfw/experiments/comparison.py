@@ -119,8 +119,9 @@ def compare(
     folder : path-like, optional
         Where finished trials are kept, and taken from when the same work is asked for again.
     n_jobs : int, optional
-        Trials at the same time, by joblib; negative numbers count from the number of cores. They
-        share the machine, so that their times are longer.
+        Trials at the same time, by joblib, whose ``parallel_config`` may choose a backend (dask,
+        ray); negative numbers count from the number of cores. They share the machine, so that their
+        times are longer. By default one after the other in this process.
     progress : callable, optional
         Called as ``progress(done, total, what)`` before each step and once at the end.
 

@@ -97,8 +97,8 @@ def reproduce(
     data : str, path, or sequence of these, optional
         Data sets as `fastfw.datasets.load` takes them. By default the paper's, ``mnist`` and
         ``cifar10``; with `quick` the embedded one.
-    root : path-like, optional
-        The folder of the data sets that are not embedded.
+    root, n_jobs : optional
+        As for `compare`.
     out : path-like
         The folder for results. Finished trials are kept in ``trials`` below it, and taken from
         there when the same work is asked for again.
@@ -113,8 +113,6 @@ def reproduce(
         What pictures call the data sets.
     rounds, batch_size, radius : optional
         T, B and r in place of the paper's; with `rounds`, N is as large.
-    n_jobs : int, optional
-        As for `compare`.
     progress : callable, optional
         Called as ``progress(done, total, what)`` before each step and once at the end; `what` is
         ``"kept"`` for steps that an earlier run has done.

@@ -92,11 +92,7 @@ def compare_network(
         Whether Frank-Wolfe gaps are.
     constants : {"mnist", "cifar10"}, optional
         Which of the paper's constants; by default those that suit the data's name.
-    root : path-like, optional
-        Folder of the data sets.
-    label : str, optional
-        Which column of a CSV file has the labels, as for `fastfw.datasets.load`.
-    folder, n_jobs, progress : optional
+    root, label, folder, n_jobs, progress : optional
         As for `compare`.
 
     Returns

@@ -53,7 +53,7 @@ def grid_search(
 
     Parameters
     ----------
-    data : str, path, Dataset or pair (X, y)
+    data, root, label, rounds, batch_size, radius, n_jobs, progress : optional
         As for `compare`.
     method : str
         One of `fastfw.experiments.METHODS`.
@@ -64,8 +64,6 @@ def grid_search(
         for methods that have one.
     scales : iterable of float, optional
         RegularizedOFW's c, or the c of FTPL in meta methods; each method's own by default.
-    rounds, batch_size, radius : optional
-        T, B and r. By default values that suit the data set.
     trials : int
         How often each point is run; trial i has the seed ``seed + i`` at all points.
     seed : int
@@ -76,16 +74,6 @@ def grid_search(
     folder : path-like, optional
         Where finished trials are kept. A search with the same folder goes on where another was
         stopped, and a finer grid needs no trial twice. By default nothing is kept.
-    n_jobs : int, optional
-        Trials at the same time, by joblib: as its ``Parallel`` understands it, so that -1 takes
-        all cores and a backend chosen by ``joblib.parallel_config`` (dask, ray) is respected. By
-        default one after the other in this process, without joblib.
-    root : path-like, optional
-        Folder of the data sets.
-    label : str, optional
-        Which column of a CSV file has the labels, as for `fastfw.datasets.load`.
-    progress : callable, optional
-        Called as ``progress(done, total, what)``.
     etas : iterable of float, optional
         Deprecated: another name of `scales`.
 
