@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from fastfw._checks import describe, positive_int
+from fastfw._checks import boolean, describe, positive_int
 from fastfw._csr import is_sparse
 from fastfw._fitting import are_many, rows_of_a_round
 from fastfw._plots import draw_curve, draw_weights
@@ -183,16 +183,20 @@ class ProjectionFreeDisplay:
 class WeightsDisplay:
     """Weights of a class, as an image or as words: what speaks for it, and what against.
 
-    Made by `from_estimator`.
+    Made by `from_estimator`. Weights in the units of X cannot be compared where columns have
+    different ones: that of a column of thousandths is large before it matters. So each weight is
+    drawn times the scale of its column, in which the radius counts it.
 
     Parameters
     ----------
     weights : ndarray, shape (d,)
-        The weights.
+        The weights, as they are drawn.
     names : sequence of str
         Names of the features.
     title : str
         What the weights speak for.
+    unit : str
+        What they are: the label of their axis.
 
     Attributes
     ----------
@@ -215,10 +219,18 @@ class WeightsDisplay:
     ax_: Axes
     figure_: Any
 
-    def __init__(self, *, weights: npt.NDArray[Any], names: Sequence[str], title: str = "") -> None:
+    def __init__(
+        self,
+        *,
+        weights: npt.NDArray[Any],
+        names: Sequence[str],
+        title: str = "",
+        unit: str = "weight",
+    ) -> None:
         self.weights = weights
         self.names = names
         self.title = title
+        self.unit = unit
 
     @classmethod
     def from_estimator(
@@ -229,6 +241,7 @@ class WeightsDisplay:
         names: Sequence[str] | None = None,
         shape: tuple[int, int] | None = None,
         top: int = 20,
+        scaled: bool = True,
         ax: Axes | None = None,
     ) -> WeightsDisplay:
         """Draw the weights of one class of a fitted linear model.
@@ -247,6 +260,10 @@ class WeightsDisplay:
             where they speak for the class and red where against.
         top : int
             How many of the largest weights are drawn where no shape is given.
+        scaled : bool
+            Whether weights are multiplied by the scales of their columns, ``feature_scale_``, which
+            models of other packages do not have: theirs are drawn as they are. False: `coef_`, for
+            one unit of a column.
         ax : matplotlib axes, optional
             Where to draw; new axes by default.
 
@@ -277,7 +294,11 @@ class WeightsDisplay:
             raise ValueError(f"names must be {len(row)}, one a feature, but they are {len(names)}")
         if shape is not None and np.prod(shape) != len(row):
             raise ValueError(f"shape must have {len(row)} places, but it is {describe(shape)}")
-        display = cls(weights=row, names=names, title="" if label is None else str(label))
+        unit = "weight for one unit of the column"
+        if boolean(scaled, "scaled") and hasattr(model, "feature_scale_"):
+            row, unit = row * model.feature_scale_, "weight × scale of the column"
+        title = "" if label is None else str(label)
+        display = cls(weights=row, names=names, title=title, unit=unit)
         return display.plot(ax, shape=shape, top=top)
 
     def plot(
@@ -299,7 +320,8 @@ class WeightsDisplay:
         WeightsDisplay
             The display itself.
         """
-        ax = draw_weights(ax, self.weights, shape, self.names, positive_int(top, "top"))
+        top = positive_int(top, "top")
+        ax = draw_weights(ax, self.weights, shape, self.names, top, self.unit)
         ax.set_title(self.title, parse_math=False)
         self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -179,15 +179,18 @@ def draw_losses(
 
 def draw_weights(
     ax: Axes | None, weights: npt.NDArray[Any], shape: tuple[int, int] | None,
-    names: Sequence[str], top: int,
+    names: Sequence[str], top: int, unit: str,
 ) -> Axes:  # fmt: skip
-    """Draw weights as an image, or the largest of them as bars beside their names."""
+    """Draw weights as an image, or the largest of them as bars beside their names.
+
+    The unit is what the weights are called below.
+    """
     ax = axes_of(ax)
     if shape is not None:
         largest = np.abs(weights).max() or 1.0
         ax.imshow(weights.reshape(shape), cmap="RdBu", vmin=-largest, vmax=largest)
         ax.grid(False)
-        ax.set(xticks=[], yticks=[])
+        ax.set(xticks=[], yticks=[], xlabel=unit)
         return ax
     order = np.argsort(-np.abs(weights), kind="stable")[:top]
     order = order[weights[order] != 0]
@@ -200,5 +203,5 @@ def draw_weights(
     ax.set_yticks(places, labels, parse_math=False)
     ax.axvline(0.0, color="0.3", linewidth=0.8)
     ax.invert_yaxis()
-    ax.set(xlabel="weight")
+    ax.set(xlabel=unit)
     return ax

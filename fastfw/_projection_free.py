@@ -344,6 +344,16 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
     def intercept_(self, intercept: Any) -> None:
         self._weights.parts = self._parts("intercept_")[0], np.atleast_1d(intercept)
 
+    @property
+    def feature_scale_(self) -> FloatArray:
+        """What each column is counted in by the radius: its unit while the model learns."""
+        if "_online" not in vars(self):
+            raise AttributeError("feature_scale_ is there after fit or partial_fit")
+        scale = self._online.scale
+        if scale is None:
+            return np.ones(self.n_features_in_, self._online.learner.dtype)
+        return _estimator.divisors(scale)
+
     def _parts(self, name: str) -> tuple[Any, FloatArray]:
         if "_weights" not in vars(self):
             raise AttributeError(f"{name} is there after fit or partial_fit")

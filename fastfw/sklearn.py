@@ -147,6 +147,9 @@ class ProjectionFreeClassifier(ClassifierMixin, ProjectionFree):  # type: ignore
         Weights W; for two classes the difference of the second and the first class's.
     intercept_ : ndarray, shape (C,) or (1,)
         Intercepts b.
+    feature_scale_ : ndarray, shape (d,)
+        Scales s: what columns were divided by, see `scaling`. ``coef_ * feature_scale_`` is what
+        the radius counts, and tells which columns matter; `coef_` alone depends on their units.
     radius_ : float
         The radius in use.
     vertex_size_ : int
@@ -431,7 +434,7 @@ class ProjectionFreeRegressor(RegressorMixin, ProjectionFree):  # type: ignore[m
         Weights w.
     intercept_ : float
         Intercept b.
-    radius_, vertex_size_, radius_path_, validation_loss_, n_iter_
+    feature_scale_, radius_, vertex_size_, radius_path_, validation_loss_, n_iter_
         As those of `ProjectionFreeClassifier`.
     gap_ : float
         Frank-Wolfe gap of the model on the training data, for losses of targets in units of u.

@@ -75,7 +75,7 @@ def test_a_learning_curve_leaves_the_estimator_and_takes_its_radius(data):
 def test_weights_as_words(data, model):
     names = [f"{'a very long name of a feature ' * 3}${j}_" for j in range(6)]
     display = ours.WeightsDisplay.from_estimator(model, "yes", names=names, top=2)
-    row = model.coef_[list(model.classes_).index("yes")]
+    row = (model.coef_ * model.feature_scale_)[list(model.classes_).index("yes")]
     bars = [bar.get_width() for bar in display.ax_.patches]
     assert bars == sorted(row[np.argsort(-abs(row))[:2]], reverse=True)
     assert display.ax_.get_title() == "yes"
@@ -84,7 +84,9 @@ def test_weights_as_words(data, model):
 
 
 def test_weights_as_an_image(model):
-    display = ours.WeightsDisplay.from_estimator(model, "no", shape=(2, 3), ax=axes())
+    display = ours.WeightsDisplay.from_estimator(
+        model, "no", shape=(2, 3), scaled=False, ax=axes()
+    )
     (image,) = display.ax_.images
     assert np.array_equal(image.get_array().ravel(), model.coef_[list(model.classes_).index("no")])
     assert image.norm.vmin == -image.norm.vmax
@@ -105,6 +107,27 @@ def test_weights_of_two_classes_and_of_a_pipeline(data):
     assert np.array_equal(zero.weights, -one.weights)
 
 
+def test_weights_are_ranked_whatever_the_units_of_the_columns():
+    rng = np.random.default_rng(0)
+    units = np.array([1e4, 1.0, 1e-3])
+    X = rng.standard_normal((200, 3)) * units
+    y = X @ [1e-4, 0.5, 0.0] > 0
+    model = ours.ProjectionFreeClassifier(radius=10.0, max_iter=1, tol=0.0, batch_size=8)
+    scaled = ours.WeightsDisplay.from_estimator(
+        model.fit(X, y), names=["income", "age", "noise"], ax=axes()
+    )
+    assert np.array_equal(model.feature_scale_, abs(X).max(axis=0))
+    assert np.argsort(-abs(scaled.weights)).tolist() == [0, 1, 2]
+    assert abs(scaled.weights).sum() <= 2 * 10.0
+    assert scaled.ax_.get_xlabel() == scaled.unit == "weight × scale of the column"
+    assert is_whole(scaled.ax_)
+    raw = ours.WeightsDisplay.from_estimator(model, scaled=False, ax=axes())
+    assert np.array_equal(raw.weights, model.coef_[0])
+    assert raw.ax_.get_xlabel() == "weight for one unit of the column"
+    lasso = pytest.importorskip("sklearn.linear_model").LogisticRegression().fit(X / units, y)
+    assert ours.WeightsDisplay.from_estimator(lasso, ax=axes()).unit == raw.unit
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -113,6 +136,7 @@ def test_weights_of_two_classes_and_of_a_pipeline(data):
         ({"label": "no", "names": ["a"]}, "names must be 6"),
         ({"label": "no", "shape": (2, 2)}, "shape must have 6 places"),
         ({"label": "no", "top": 0}, "top must be"),
+        ({"label": "no", "scaled": "yes"}, "scaled must be True or False"),
         ({"label": "no", "ax": "a.png"}, "ax must be matplotlib axes"),
     ],
 )
