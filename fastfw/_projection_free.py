@@ -45,6 +45,9 @@ DTYPES = [np.float64, np.float32]
 #: The radius of `partial_fit` where none is given; of many features, that for each class, at least
 #: and at most.
 _RADIUS, _RADIUS_OF_CLASS, _LEAST, _MOST = 30.0, 100.0, 1000.0, 3000.0
+#: Rows of a round of `partial_fit` on few features: every row is seen once, and each round is one
+#: step however many rows it has.
+_ROWS_ONLINE = 4
 #: Vertices for many features have an entry of this size, or of less where one is larger.
 _ENTRY = 6.0
 
@@ -286,7 +289,9 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
         if learner is None:
             learner = self._learner(self._n_rows(known), X, many, radius)
         data = self._dataset(X, Labelled(X, y, weights, known))
-        rounds = min(n, max(1, round(total / plan.batch_size)))
+        small = self.batch_size == "auto" and not many
+        size = _ROWS_ONLINE if small else plan.batch_size
+        rounds = min(n, max(1, round(total / size)))
         if rounds > 1 and self._may_fail_between(radius, X):
             learner = copy.copy(learner)
         if rounds == 1 and isinstance(data, Dataset):

@@ -88,7 +88,7 @@ class ProjectionFreeClassifier(ClassifierMixin, ProjectionFree):  # type: ignore
         round brings in many words.
     batch_size : int or "auto"
         Rows per round. Where all rows fit into one batch, every round sees all of them. "auto" is
-        256, and 64 for many features.
+        256 in `fit` and 4 in `partial_fit`, which sees a row once; for many features 64 in both.
     step : float, callable or None
         Step size in round t = 1, 2, ...; None is the method's own, 1/(t + 1) for ORGFW.
     momentum : float, callable or None
@@ -162,7 +162,8 @@ class ProjectionFreeClassifier(ClassifierMixin, ProjectionFree):  # type: ignore
         Frank-Wolfe gap of the model on the training data, in nats: no weights within the bound have
         a mean loss lower than the model's by more than this. NaN after `partial_fit`.
     n_iter_ : int
-        Epochs of the last `fit` (without those for the radius), or calls of `partial_fit`.
+        Epochs of the last `fit` (without those for the radius), of 64 rounds at least, and one more
+        for each call of `partial_fit` since, whatever its rows and rounds.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -174,8 +175,8 @@ class ProjectionFreeClassifier(ClassifierMixin, ProjectionFree):  # type: ignore
     good as two rows. Where not all rows fit into one batch, heavy rows come several times a pass,
     with their weight divided among their copies. Only proportions count. In `partial_fit` they are
     proportions to the mean weight in the first call, or in `fit`: a row of twice that weight counts
-    as two, in whatever call. A call counts for four times its rows, or for ``batch_size`` rows, at
-    most.
+    as two, in whatever call. A call counts for four times its rows, or for ``batch_size`` rows
+    (as in `fit`), at most.
 
     Dask arrays give the model that the same rows in memory give, up to 128 MB; of more, rows are
     shuffled among as many chunks as that is. Labels and weights are held in memory. Predictions for
@@ -219,7 +220,7 @@ class ProjectionFreeClassifier(ClassifierMixin, ProjectionFree):  # type: ignore
         Parameters
         ----------
         X : array_like, sparse matrix or Dask array, shape (n, d)
-            Features. More than ``1.5 * batch_size`` rows are several rounds.
+            Features. More than ``1.5 * batch_size`` rows, by default 6, are several rounds.
         y : array_like, shape (n,)
             Labels, all of them among the classes.
         classes : array_like, shape (C,), optional
@@ -248,6 +249,10 @@ class ProjectionFreeClassifier(ClassifierMixin, ProjectionFree):  # type: ignore
         guarantees of the learners, hold for scaled columns.
 
         A call with few rows counts for less than one with many: every row counts the same.
+
+        After `fit` a call refines the model. The learner goes on from its last round with steps as
+        short as they have become, by default 1/(t + 1) after t rounds; what was learned is not
+        forgotten but outweighed, the more slowly the longer the fit was.
 
         With sparse rows a call costs their nonzeros times the classes, however many features there
         are: `coef_` is made when it is asked for, and predictions on sparse rows do without. A call

@@ -84,9 +84,7 @@ def test_weights_as_words(data, model):
 
 
 def test_weights_as_an_image(model):
-    display = ours.WeightsDisplay.from_estimator(
-        model, "no", shape=(2, 3), scaled=False, ax=axes()
-    )
+    display = ours.WeightsDisplay.from_estimator(model, "no", shape=(2, 3), scaled=False, ax=axes())
     (image,) = display.ax_.images
     assert np.array_equal(image.get_array().ravel(), model.coef_[list(model.classes_).index("no")])
     assert image.norm.vmin == -image.norm.vmax

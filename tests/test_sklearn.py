@@ -562,6 +562,31 @@ def test_partial_fit_is_online_learning(iris):
     assert np.isnan(model.gap_)
 
 
+@pytest.mark.parametrize(("rows", "rounds"), [(1, 1), (5, 1), (6, 2), (100, 25)])
+def test_calls_of_partial_fit_are_rounds_of_few_rows(iris, rows, rounds):
+    """By default, before a fit and after one; else as many as were asked for."""
+    X, y = iris[0][:rows], iris[1][:rows]
+    model = ProjectionFreeClassifier().partial_fit(X, y, classes=np.unique(iris[1]))
+    assert model._online.learner.t == 1 + rounds
+    assert model.partial_fit(X, y)._online.learner.t == 1 + 2 * rounds
+    fitted = ProjectionFreeClassifier(radius=10.0, max_iter=1, tol=0.0).fit(*iris)
+    begun = fitted._online.learner.t
+    assert fitted.partial_fit(X, y)._online.learner.t == begun + rounds
+    assert fitted.n_iter_ == 2
+    wide = ProjectionFreeClassifier(batch_size=256).partial_fit(X, y, classes=np.unique(iris[1]))
+    assert wide._online.learner.t == 2
+
+
+def test_one_pass_in_a_few_calls_learns(iris):
+    """In calls of 50 rows, of which rounds of 256 made three steps in all."""
+    X, y = iris
+    order = np.random.default_rng(0).permutation(len(y))
+    model = ProjectionFreeClassifier()
+    for part in np.array_split(order, 3):
+        model.partial_fit(X[part], y[part], classes=np.unique(y))
+    assert model.score(X, y) > 0.85
+
+
 def test_one_wild_value_takes_half_of_its_column_at_most(iris):
     """What a column has learned is not lost; from then on it is scaled by twice what it was."""
     X, y = iris
