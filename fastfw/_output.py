@@ -72,6 +72,17 @@ def progress_bar() -> Iterator[Callable[[int, int, str], None] | None]:
         yield progress
 
 
+def say_if_cold() -> None:
+    """Say that kernels are compiled, where none was yet, to who sees no bar."""
+    import numba
+
+    from fastfw.kernels import _cache
+
+    folder, _ = _cache.place()
+    if not numba.config.DISABLE_JIT and not (folder and any(folder.glob(f"*{_cache.SUFFIX}"))):
+        say("compiling kernels, once, about a minute")
+
+
 @contextlib.contextmanager
 def on_cluster(address: str | None) -> Iterator[None]:
     """Let joblib hand what is done in the block to the workers of a Dask scheduler, if any."""

@@ -40,6 +40,7 @@ from fastfw._output import (
     remove_empty,
     resumable,
     say,
+    say_if_cold,
     silence_stdout,
     unusable_input,
     write,
@@ -255,6 +256,8 @@ def _run(
                 jobs = -1 if options.scheduler and options.jobs is None else options.jobs
                 plan = prepared(experiment)(**given, **more, n_jobs=jobs, progress=progress)
             begin()
+            if progress is None:
+                say_if_cold()
             try:
                 result = plan.carry_out()
             except FloatingPointError as error:  # features too large or too small
@@ -396,6 +399,8 @@ def _warmup(options: argparse.Namespace) -> int:
     before = after = cache_state()
     if not is_warm():
         with progress_bar() as progress:
+            if progress is None:
+                say_if_cold()
             warm_up(progress, jobs=options.jobs)
         note_warm()
         after = cache_state()

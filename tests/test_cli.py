@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import fastfw as fw
+from fastfw import _output, cli
 from fastfw._info import cache_state
 from fastfw.cli import main
 from fastfw.experiments import METHODS, compare, figures, setups
@@ -76,9 +77,12 @@ def test_compare_prints_a_table_and_writes_three_files(tmp_path, blobs, capsys):
     lines = printed.splitlines()
     assert "2 trials of 4 rounds" in lines[1]
     assert sum(line.startswith(("ORGFW ", "OSFW ")) for line in lines) == 2
-    assert printed.count("+-") == 3
-    assert lines[-4].startswith("comparator: ")
-    assert lines[-2].startswith("regret above ORGFW's, trial by trial: OSFW ")
+    assert printed.count("+-") == 4
+    assert lines[-7].startswith("+-: standard error")
+    assert lines[-6].startswith("comparator: ")
+    assert lines[-4].startswith("regret above ORGFW's, trial by trial: OSFW ")
+    assert "constants with a guarantee, not the fastest ones" in lines[-3]
+    assert "fastfw tune" in lines[-2]
     assert lines[-1].startswith("files: ")
     assert sorted(os.listdir(out)) == FILES
     for name in FILES:
@@ -88,6 +92,23 @@ def test_compare_prints_a_table_and_writes_three_files(tmp_path, blobs, capsys):
     assert rows[0] == ["trial", "method", "round", "loss", "regret", "seconds"]
     assert len(rows) == 1 + 2 * 2 * 4
     assert (out / "regret.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_who_sees_no_bar_is_told_of_the_first_compilation(tmp_path, blobs, capsys, monkeypatch):
+    import numba
+
+    from fastfw.kernels import _cache
+
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 0)
+    monkeypatch.setattr(_cache, "place", lambda: (tmp_path, ""))
+    _output.say_if_cold()
+    assert capsys.readouterr().err == "fastfw: compiling kernels, once, about a minute\n"
+    (tmp_path / f"one{_cache.SUFFIX}").touch()
+    _output.say_if_cold()
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(cli, "say_if_cold", lambda: print("cold"))
+    assert main(["compare", "--data", blobs, "--out", str(tmp_path), *SMALL]) == 0
+    assert capsys.readouterr().out.startswith("cold\n")
 
 
 def test_compare_with_one_trial_of_one_round(tmp_path, blobs, capsys):

@@ -390,14 +390,38 @@ def test_table_shows_every_method(result):
         assert float(ms) == pytest.approx(run.ms_per_round, rel=1e-2)
         assert float(suboptimality) == pytest.approx(run.suboptimality.mean(), rel=1e-2)
         assert float(nonzeros) == pytest.approx(run.nonzeros.mean(), abs=0.051)
-    assert "comparator: best fixed decision for all 48 training rows" in lines[-3]
-    assert f"relative gap {result.comparator.relative_gap:.1e}" in lines[-2]
+    assert lines[header].endswith("nonzeros of 18")
+    assert lines[-6] == "+-: standard error of the mean over the trials"
+    assert "comparator: best fixed decision for all 48 training rows" in lines[-5]
+    assert f"relative gap {result.comparator.relative_gap:.1e}" in lines[-4]
     difference = result.methods[1].final_regret - result.methods[0].final_regret
-    mean, error = lines[-1].rpartition("OSFW ")[2].split(" +- ")
+    assert "constants with a guarantee" in lines[-2]
+    mean, error = lines[-3].rpartition("OSFW ")[2].split(" +- ")
     assert float(mean) == pytest.approx(difference.mean(), abs=0.51 * 10.0 ** -_decimals(mean))
     assert float(error) == pytest.approx(
         standard_error(difference), abs=0.51 * 10.0 ** -_decimals(error)
     )
+
+
+@pytest.mark.parametrize(("radius", "inside"), [(0.5, False), (1e3, True)])
+def test_table_says_what_it_can_of_test_data_and_of_the_radius(radius, inside):
+    X, y = blobs()
+    X = np.concatenate([X, X])  # with either of two labels: no radius is too large
+    split = fw.datasets.Split(X, np.concatenate([y, (y + 1) % 3]), *blobs(n=10, seed=1))
+    options = {"rounds": 3, "batch_size": 5, "trials": 2, "radius": radius}
+    result = compare(split, methods=["orgfw"], momentum=fw.power_schedule(1, 2 / 3), **options)
+    (run,), problem = result.methods, problem_for(X, radius)
+    for trial, accuracy in enumerate(run.test_accuracy):
+        learner = fw.ORGFW(*problem, momentum=fw.power_schedule(1, 2 / 3), seed=(trial, 1))
+        stream = fw.iid_stream(X, split[1], batch_size=5, rounds=3, seed=trial)
+        wanted = problem[0].accuracy(learner.run(stream).decision, *split[2:])
+        assert accuracy == wanted
+    table = format_table(result)
+    assert "test accuracy\n" in table
+    assert f"  {run.test_accuracy.mean():.4f}\n" in table
+    assert "guarantee" not in table
+    assert result.comparator.inside == inside
+    assert ("lies inside the set: larger radii have the same best loss" in table) == inside
 
 
 def _decimals(text):

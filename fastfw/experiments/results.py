@@ -69,12 +69,15 @@ class Comparator:
         How many rows it is the best decision for.
     seconds : float
         How long it took to find.
+    inside : bool
+        Whether it lies inside the set, off its border: then no larger radius has a lower loss.
     """
 
     value: float
     gap: float
     n_rows: int
     seconds: float
+    inside: bool = False
 
     @property
     def relative_gap(self) -> float:
@@ -113,6 +116,8 @@ class MethodResult:
         A theorem's bound on its regret, where one was asked for and applies.
     no_bound : str
         Why there is none, where one was asked for.
+    test_accuracy : (trials,) float64 array or None
+        Of the last decision on test data, where there are any.
     """
 
     method: Method
@@ -130,6 +135,7 @@ class MethodResult:
     lmo_calls: Integers
     bound: Bound | None = None
     no_bound: str = ""
+    test_accuracy: Floats | None = None
 
     @property
     def final_regret(self) -> Floats:

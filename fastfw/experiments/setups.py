@@ -263,8 +263,11 @@ class Setup:
         decision = np.asarray(ran.decision, dtype=np.float64)
         last = np.array(float(self.problem.loss(decision, self.judged)))
         nonzeros = np.array(np.count_nonzero(decision))
-        return {"losses": ran.losses, "seconds": ran.seconds, "last": last, "nonzeros": nonzeros,
-                **_costs(ran)}  # fmt: skip
+        arrays = {"losses": ran.losses, "seconds": ran.seconds, "last": last, "nonzeros": nonzeros,
+                  **_costs(ran)}  # fmt: skip
+        if self.test is not None:
+            arrays["accuracy"] = np.array(self.problem.accuracy(decision, self.test.X, self.test.y))
+        return arrays
 
     def _follow(
         self, method: Method, constants: Constants, rounds: int, seed: int,

@@ -98,7 +98,7 @@ SUMMARY_COLUMNS = (
     "preset", "step", "momentum", "eta", "ftpl_scale", "inner_steps", "sub_batch_size", "regret",
     "regret_standard_error", "regret_bound", "ms_per_round", "least_ms_per_round",
     "suboptimality", "nonzeros", "gradient_evaluations", "lmo_calls", "comparator_loss",
-    "comparator_gap",
+    "comparator_gap", "test_accuracy",
 )  # fmt: skip
 """Columns of the summary: one row for each method, means over the trials."""
 
@@ -146,24 +146,33 @@ def format_table(result: CompareResult) -> str:
     str
         A line that says what was run, the table, and one on the comparator. Regret is in nats
         and comes with its standard error over the trials when there are at least two; the rest
-        are means over the trials, times the median.
+        are means over the trials, times the median. Where momenta are theory's, a line says what
+        that means.
     """
     times = [run.ms_per_round for run in result.methods]
     decimals = _decimals(times, 3)
-    rows = [("method", "regret (nats)", "ms/round", "suboptimality", "nonzeros")]
+    weights = result.n_classes * result.n_features
+    tested = ["test accuracy"] if result.methods[0].test_accuracy is not None else []
+    head = ["method", "regret (nats)", "ms/round", "suboptimality", f"nonzeros of {weights}"]
+    rows = [head + tested]
     for run, regret, ms in zip(result.methods, _regret_cells(result), times, strict=True):
-        means = f"{run.suboptimality.mean():.2e}", f"{run.nonzeros.mean():.1f}"
-        rows.append((run.method.label, regret, f"{ms:.{decimals}f}", *means))
-    head, *lines = _aligned(rows, left=1)
+        means = [f"{run.suboptimality.mean():.2e}", f"{run.nonzeros.mean():.1f}"]
+        if run.test_accuracy is not None:
+            means.append(f"{run.test_accuracy.mean():.4f}")
+        rows.append([run.method.label, regret, f"{ms:.{decimals}f}", *means])
+    header, *lines = _aligned(rows, left=1)
     rule = "  ".join("-" * max(map(len, column)) for column in zip(*rows, strict=True))
     best = result.comparator
     where = "training rows" if result.setting == "stochastic" else "rows played"
-    foot = [
+    foot = [] if result.trials == 1 else ["+-: standard error of the mean over the trials"]
+    foot += [
         f"comparator: best fixed decision for all {best.n_rows} {where}, "
         f"loss {best.value:.6f} nats,",
         f"proved to be within {best.gap:.1e} nats of optimal "
         f"(relative gap {best.relative_gap:.1e})",
     ]
+    if best.inside:
+        foot += ["it lies inside the set: larger radii have the same best loss"]
     for run in result.methods:
         if run.bound is not None:
             foot += [
@@ -173,12 +182,18 @@ def format_table(result: CompareResult) -> str:
             ]
     if result.trials > 1 and len(result.methods) > 1:
         foot += _differences(result)
+    if any(run.momentum == "theory" for run in result.methods):
+        foot += [
+            "momentum is theory's: constants with a guarantee, not the fastest ones; see also "
+            "--momentum 1,2/3",
+            "or search with fastfw tune",
+        ]
     return "\n".join(
         [
             f"{result.data}, {result.setting} setting, preset {result.preset}",
             f"{counted(result.trials, 'trial')} of {counted(result.rounds, 'round')}, batches of "
             f"{result.batch_size}, radius {result.radius:g}, {result.dtype}",
-            "", head, rule, *lines, "", *foot,
+            "", header, rule, *lines, "", *foot,
         ]
     )  # fmt: skip
 
@@ -251,7 +266,7 @@ def write_summary_csv(result: CompareResult, path: StrPath) -> None:
     the median and ``least_ms_per_round`` that of the quickest trial. ``eta`` is RegularizedOFW's
     c, ``ftpl_scale`` that of FTPL. With one trial the standard error is left empty, as is
     ``regret_bound`` where none was asked for or none applies, and constants that a method does
-    not have.
+    not have. ``test_accuracy`` is empty without test data.
     """
 
     def row(run: MethodResult) -> Sequence[Any]:
@@ -265,6 +280,7 @@ def write_summary_csv(result: CompareResult, path: StrPath) -> None:
             run.ms_per_round, run.least_ms_per_round, float(run.suboptimality.mean()),
             float(run.nonzeros.mean()), float(run.gradient_evaluations.mean()),
             float(run.lmo_calls.mean()), result.comparator.value, result.comparator.gap,
+            "" if run.test_accuracy is None else float(run.test_accuracy.mean()),
         )  # fmt: skip
 
     _write_csv(path, SUMMARY_COLUMNS, map(row, result.methods))
