@@ -17,12 +17,11 @@ from fastfw.kernels import (
     _features,
     gradients,
     meta,
-    points,
     products,
     rounds,
     sets,
     softmax,
-    sparse,
+    sparse_iterate,
     sub_batches,
 )
 from fastfw.kernels._jit import REASSOCIATE, kernel
@@ -57,13 +56,13 @@ def forward(A: Any, rows: Any, u: Any, Z: Any) -> None:
     n_classes, d = u.shape[0], A.shape[1]
     places = np.empty((n_classes, d + 1), np.uintp)
     counts = np.empty(n_classes, np.intp)
-    sparse.support(u, d, places, counts)
-    few = sparse.few(counts.sum(), u, d)
+    sparse_iterate.support(u, d, places, counts)
+    few = sparse_iterate.few(counts.sum(), u, d)
     length = Z.shape[1]
     block = rows[:length]
     for _ in range(0, rows.shape[0], length):
         if few:
-            sparse.sparse_forward(A, block, u, places, counts, Z)
+            sparse_iterate.sparse_forward(A, block, u, places, counts, Z)
         else:
             products.forward(A, block, u, Z, block[:0])
 
@@ -178,7 +177,7 @@ def sub_batch(case: Case) -> tuple[list[Part], Callable[[Any], Any]]:
         sweeps(A.X, rows[:SUB_BATCH], P, D, flat, tops)
 
     parts: list[Part] = [
-        ("loss of the batch", lambda rows: points.batch_loss(A.X, A.y, rows, engine.x)),
+        ("loss of the batch", lambda rows: sub_batches.batch_loss(A.X, A.y, rows, engine.x)),
         ("draw sub-batches", draw),
         ("sweep estimator and sums", sweep),
         (
