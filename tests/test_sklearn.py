@@ -564,17 +564,22 @@ def test_partial_fit_is_online_learning(iris):
 
 @pytest.mark.parametrize(("rows", "rounds"), [(1, 1), (5, 1), (6, 2), (100, 25)])
 def test_calls_of_partial_fit_are_rounds_of_few_rows(iris, rows, rounds):
-    """By default, before a fit and after one; else as many as were asked for."""
+    """By default; else as many as were asked for."""
     X, y = iris[0][:rows], iris[1][:rows]
     model = ProjectionFreeClassifier().partial_fit(X, y, classes=np.unique(iris[1]))
     assert model._online.learner.t == 1 + rounds
     assert model.partial_fit(X, y)._online.learner.t == 1 + 2 * rounds
-    fitted = ProjectionFreeClassifier(radius=10.0, max_iter=1, tol=0.0).fit(*iris)
-    begun = fitted._online.learner.t
-    assert fitted.partial_fit(X, y)._online.learner.t == begun + rounds
-    assert fitted.n_iter_ == 2
     wide = ProjectionFreeClassifier(batch_size=256).partial_fit(X, y, classes=np.unique(iris[1]))
     assert wide._online.learner.t == 2
+
+
+def test_partial_fit_goes_on_where_fit_ended(iris, short_epochs):
+    """By rounds of few rows, too, and counts its calls as epochs are."""
+    X, y = iris[0][::3], iris[1][::3]
+    model = ProjectionFreeClassifier(radius=10.0, max_iter=1, tol=0.0).fit(X, y)
+    begun = model._online.learner.t
+    assert model.partial_fit(X, y)._online.learner.t == begun + 12
+    assert model.n_iter_ == 2
 
 
 def test_one_pass_in_a_few_calls_learns(iris):
