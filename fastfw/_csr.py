@@ -1,4 +1,4 @@
-"""Sparse features: checked once at the door, like dense ones in `fastfw._checks`.
+"""Sparse features: checked once, where they come in, like dense ones in `fastfw._checks`.
 
 The one canonical form is a ``scipy.sparse.csr_array`` whose indices increase within each row
 (sorted, no column twice), native float64 or float32 entries, indices int32 unless they need more,
