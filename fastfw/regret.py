@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache
 from html import escape
 from importlib import import_module
 from itertools import pairwise, zip_longest
@@ -273,8 +274,12 @@ def _solve_faces(
     """Newton on faces for growing samples of the data; quasi-Newton if that does not apply."""
     radius = float(ball.radius)
 
+    @lru_cache
+    def rows_of(shape: tuple[int, int]) -> RowL1Ball:
+        return RowL1Ball(shape, radius)
+
     def project(rows: Array) -> Array:
-        return np.asarray(RowL1Ball(rows.shape, radius).project(rows))
+        return np.asarray(rows_of(rows.shape).project(rows))
 
     # A solution for part of the rows is a good start for all of them and costs as much less.
     # The seed is fixed and the generator local: same data, same bits.
