@@ -7,13 +7,16 @@ one pass over the chunks that have them; sums over all rows are taken chunk by c
 
 from __future__ import annotations
 
+import copy
 import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +24,9 @@ import numpy.typing as npt
 from fastfw._checks import IndexArray, batch_parts, features, freeze, labels
 from fastfw._csr import check_matrix, csr_parts, is_sparse, stacked, take_rows
 
-__all__ = ["Chunks", "DaskChunks", "check_chunk", "chunks_of", "is_dask"]
+__all__ = ["Chunks", "DaskChunks", "ahead", "check_chunk", "chunks_of", "is_dask"]
 
+T = TypeVar("T")
 Make: TypeAlias = Callable[..., Any]
 What: TypeAlias = Sequence[tuple[int, tuple[Any, ...]]]
 
@@ -34,6 +38,14 @@ _BLOCK = 4096
 
 #: Sums of so many chunks are added where they are made.
 _ADDED = 8
+
+
+class Form(NamedTuple):
+    """What chunks have to be."""
+
+    n_features: int
+    dtype: np.dtype[Any]
+    finite: bool = True
 
 
 class Chunks(ABC):
@@ -61,12 +73,13 @@ class Chunks(ABC):
         #: What losses of rows are multiplied by, see `Dataset`.
         self._weights: npt.NDArray[np.float64] | None = None
 
+    #: Whether another thread may collect rows while those before are used.
+    reads_ahead = True
+    _finite = True
+
     @abstractmethod
     def _each(self, f: Make, what: What, *common: Any) -> Iterable[Any]:
-        """Yield f(features of chunk k, form, *common, *own) for pairs of k and own, k increasing.
-
-        The form is the number of features and their dtype.
-        """
+        """Yield f(features of chunk k, form, *common, *own) for pairs (k, own), k increasing."""
 
     @property
     def _shares_memory(self) -> bool:
@@ -96,8 +109,15 @@ class Chunks(ABC):
         """Return the same with features of another dtype."""
         if self.dtype == dtype:
             return self
-        other = type(self).__new__(type(self))
-        vars(other).update(vars(self), dtype=np.dtype(dtype))
+        return self._with(dtype=np.dtype(dtype))
+
+    def unlooked(self) -> Chunks:
+        """Return the same, of whose dense rows `gather` does not look whether they are finite."""
+        return self._with(_finite=False)
+
+    def _with(self, **changes: Any) -> Chunks:
+        other = copy.copy(self)
+        vars(other).update(changes)
         return other
 
     def map(self, f: Make) -> Iterable[Any]:
@@ -109,7 +129,7 @@ class Chunks(ABC):
 
         In a fixed order, and where chunks are made on other machines, there.
         """
-        found = self._each(_made_of, self._with_labels(), partial(_of_blocks, f))
+        found = self._each(_sum_of, self._with_labels(), f)
         return _sum([*self._added(found)])
 
     def _with_labels(self) -> What:
@@ -123,36 +143,35 @@ class Chunks(ABC):
         return found
 
     def gather(self, rows: IndexArray, held: Any = None) -> Any:
-        """Return the features of some rows, read-only, after those that are held already."""
-        order = np.argsort(rows, kind="stable")
-        chunk = np.searchsorted(self.ends, rows[order], side="right") - 1
+        """Return the features of increasing rows, read-only, after those that are held already."""
+        chunk = np.searchsorted(self.ends, rows, side="right") - 1
         touched, first = np.unique(chunk, return_index=True)
-        places = np.split(order, first[1:])
-        starts = self.ends[touched]
         before = 0 if held is None else held.shape[0]
         out = np.empty((before + rows.size, self.n_features), self.dtype)
+        spans = [slice(before + a, before + b) for a, b in pairwise([*first, rows.size])]
         wanted = [
-            (int(k), (int(start), rows[place] - start, before + place))
-            for k, start, place in zip(touched, starts, places, strict=True)
-        ]
+            (k, (start, own - start, span))
+            for k, start, own, span in zip(
+                touched.tolist(), self.ends[touched].tolist(), np.split(rows, first[1:]), spans,
+                strict=True,
+            )
+        ]  # fmt: skip
         parts = iter(self._each(_rows_of, wanted, out if self._shares_memory else None))
         part = next(parts)
         if is_sparse(part):
-            made = [*([] if held is None else [held]), part, *parts]
-            back = np.argsort(np.concatenate([np.arange(before), before + order]))
-            return take_rows(stacked(made), back)
+            return stacked([*([] if held is None else [held]), part, *parts])
         out[:before] = 0.0 if held is None else held
-        for place in places:
+        for span in spans:
             if part is not None:
-                out[before + place] = part
+                out[span] = part
             part = None  # before the next one is there
             part = next(parts, None)
         return freeze(out)
 
     @property
-    def _form(self) -> tuple[int, np.dtype[Any]]:
+    def _form(self) -> Form:
         """What chunks have to be."""
-        return self.n_features, self.dtype
+        return Form(self.n_features, self.dtype, self._finite)
 
     @cached_property
     def at_once(self) -> int:
@@ -161,52 +180,51 @@ class Chunks(ABC):
         return max(1, int(_HELD / max(first, 1.0)))
 
 
-def check_chunk(chunk: Any, form: tuple[int, Any], first: int) -> Any:
+def check_chunk(chunk: Any, form: Form, first: int) -> Any:
     """Return features of a chunk in canonical form; errors name where it begins."""
     try:
-        return features(chunk, n_features=form[0], dtype=form[1], sparse=True)
+        return features(chunk, sparse=True, **form._asdict())
     except (TypeError, ValueError) as error:
         kind = ValueError if isinstance(error, ValueError) else TypeError
         raise kind(f"in the chunk of X that begins with row {first}: {error}") from None
 
 
-def _rows_of(
-    chunk: Any, form: tuple[int, Any], out: Any, first: int, rows: IndexArray, places: IndexArray
-) -> Any:
-    """Return rows of a chunk, checked, or write them to where they belong if they are dense.
-
-    Their numbers do not decrease.
-    """
+def _rows_of(chunk: Any, form: Form, out: Any, first: int, rows: IndexArray, span: slice) -> Any:
+    """Return increasing rows of a chunk, checked, or write them there if they are dense."""
+    whole = rows.size == chunk.shape[0]
     if is_sparse(chunk):
-        return take_rows(check_chunk(chunk, form, first), rows)
-    own: Any = rows
-    if rows[-1] - rows[0] == rows.size - 1 and (np.diff(rows) == 1).all():
-        own = slice(rows[0], rows[-1] + 1)  # no copy
+        found = check_chunk(chunk, form, first)
+        return found if whole else take_rows(found, rows)
     try:
-        part = features(chunk[own], n_features=form[0], dtype=form[1])
+        part = features(chunk if whole else chunk[rows], **form._asdict())
     except (TypeError, ValueError):
-        part = check_chunk(chunk, form, first)[own]  # the error then says where
+        check_chunk(chunk, form, first)  # the error then says where
+        raise
     if out is None:
         return part
-    out[places] = part
+    out[span] = part
     return None
 
 
-def _made_of(chunk: Any, form: tuple[int, Any], f: Make, first: int, y: IndexArray) -> Any:
+def _made_of(chunk: Any, form: Form, f: Make, first: int, y: IndexArray) -> Any:
     """Return what f makes of a whole chunk."""
     return f(check_chunk(chunk, form, first), y)
 
 
-def _of_blocks(f: Make, X: Any, y: IndexArray) -> tuple[Any, ...]:
-    """Return the sum of what f makes of a chunk's blocks."""
-    n = len(y)
-    if n <= _BLOCK:
-        return tuple(f(X, y))
-    spans = [slice(i, i + _BLOCK) for i in range(0, n, _BLOCK)]
-    return _sum([f(take_rows(X, s) if is_sparse(X) else X[s], y[s]) for s in spans])
+def _sum_of(chunk: Any, form: Form, f: Make, first: int, y: IndexArray) -> tuple[Any, ...]:
+    """Return the sum of what f makes of a chunk's blocks.
+
+    What is not finite in a chunk is looked for where the sum is not.
+    """
+    X = check_chunk(chunk, form._replace(finite=False), first)
+    spans = [slice(i, i + _BLOCK) for i in range(0, len(y), _BLOCK)]
+    found = _sum([f(take_rows(X, s) if is_sparse(X) else X[s], y[s]) for s in spans])
+    if not all(np.isfinite(part).all() for part in found):
+        check_chunk(chunk, form, first)
+    return found
 
 
-def _size_of(chunk: Any, form: tuple[int, Any]) -> float:
+def _size_of(chunk: Any, form: Form) -> float:
     """Return the bytes of a row."""
     if not is_sparse(chunk):
         return float(form[0] * form[1].itemsize)
@@ -217,6 +235,17 @@ def _size_of(chunk: Any, form: tuple[int, Any]) -> float:
 def _sum(parts: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
     """Add up tuples, in order."""
     return tuple(sum(more, start=first) for first, *more in zip(*parts, strict=True))
+
+
+def ahead(parts: Iterator[T]) -> Iterator[T]:
+    """Yield what an iterator gives, the next of which is made by another thread meanwhile."""
+    following = partial(copy_context().run, partial(next, parts, None))
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(following)
+        while (part := coming.result()) is not None:
+            coming = pool.submit(following)
+            yield part
+            del part
 
 
 # --- where chunks come from -----------------------------------------------------------------------
@@ -298,7 +327,8 @@ class _InTurn(Chunks):
 
     def __init__(self, source: Iterable[Any]) -> None:
         self._source, found = source, []
-        form: tuple[int, Any] = (0, None)
+        self.reads_ahead = isinstance(source, _Files)  # others may be tied to their thread
+        form: tuple[int, Any] = 0, None
         for k, chunk in enumerate(source):
             y = chunk.y if isinstance(chunk, _Pair) else batch_parts(chunk)[1]
             found.append(labels(y, name=f"y of chunk {k}"))

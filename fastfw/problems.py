@@ -97,8 +97,8 @@ def _losses_of(problem: Classification, x: Any, X: Any, y: Any) -> npt.NDArray[n
 def _share_of(
     problem: Classification, x: Any, weight: float, X: Any, y: Any
 ) -> tuple[float, FloatArray]:
-    """Loss and gradient of some rows, each with a weight."""
-    loss, gradient = problem.loss_and_gradient(x, (X, y))
+    """Loss and gradient of some rows, each with a weight; it is seen there if X is not finite."""
+    loss, gradient = problem.of_rows(x, problem.rows((X, y), finite=False))
     share = weight / problem.weight(len(y))
     return share * loss, gradient * gradient.dtype.type(share)
 

@@ -36,7 +36,7 @@ from fastfw._checks import (
     positive_int,
     sort_classes,
 )
-from fastfw._chunks import Chunks, chunks_of
+from fastfw._chunks import Chunks, ahead, chunks_of
 from fastfw._codes import Codes, codes
 from fastfw._csr import is_sparse, take_rows
 
@@ -376,10 +376,12 @@ class IndexedStream:
 
     #: Batches left out at the beginning.
     _skipped = 0
+    #: Of rows that were collected from chunks, their numbers there.
+    _origin: IndexArray | None = None
 
     def _chunks(self) -> Iterator[IndexArray]:
         """Yield read-only (k, B) arrays of row numbers, k of the stream's own choosing."""
-        yield self._rows
+        yield from _in_rounds(self._rows.reshape(-1), self.batch_size)
 
     def _rest(self) -> Iterator[IndexArray]:
         """Yield what `_chunks` does after the batches left out."""
@@ -469,17 +471,19 @@ class IndexedStream:
             for chunk in part._rest():
                 for rows in chunk:
                     yield Batch._trusted(part.data, rows)
+            del part
 
     def _held_parts(self) -> Iterator[IndexedStream]:
         """Yield the stream itself; of chunks, one stream after the other of rows that are held."""
         if isinstance(self.data, Dataset):
             yield self
         else:
-            yield from self._parts()
+            yield from ahead(self._parts()) if self.data.reads_ahead else self._parts()
 
     def _parts(self) -> Iterator[IndexedStream]:
         for block in self._row_blocks(max(1, self.data.at_once // self.batch_size)):
-            yield _EpochStream(held(self.data, block.reshape(-1)), batch_size=block.shape[1])
+            rows = block.reshape(-1)
+            yield _in_batches(rows, *held(self.data, rows), block.shape[1])
 
     def __repr__(self) -> str:
         return (
@@ -590,12 +594,7 @@ class _EpochStream(IndexedStream):
                 # left out as a whole: nothing is drawn for it
                 yield np.empty((self._per_epoch, 0), np.intp)
                 continue
-            rows = freeze(np.concatenate(self._order(epoch)))
-            whole = rows.size // self.batch_size * self.batch_size
-            if whole:
-                yield rows[:whole].reshape(-1, self.batch_size)
-            if whole < rows.size:
-                yield rows[whole:].reshape(1, -1)
+            yield from _in_rounds(freeze(np.concatenate(self._order(epoch))), self.batch_size)
 
     def _order(self, epoch: int) -> list[IndexArray]:
         """Order of the rows in an epoch, which depends on seed and epoch alone, in parts.
@@ -633,26 +632,39 @@ class _EpochStream(IndexedStream):
                 fitting = ends[(ends > at) & (ends <= at + at_once)]
                 end = int(fitting[-1]) if fitting.size else min(at + at_once, order.size)
                 whole = end if end == order.size else end - (end - first) % B
-                X = self.data.gather(order[at:end], kept)
+                part, places = held(self.data, order[first:end], kept)
                 if whole > first:
-                    part = held(self.data, order[first:whole], _some(X, slice(whole - first)))
-                    yield _EpochStream(part, batch_size=B)
-                    del part
-                kept = _some(X, slice(whole - first, None)).copy() if whole < end else None
-                del X
+                    rows = order[first:end]
+                    yield _in_batches(rows, part, places[: whole - first], B)
+                left = places[whole - first :]
+                kept = (order[whole:end], Batch._trusted(part, left).X) if left.size else None
+                del part
                 first, at = whole, end
 
 
-def _some(X: Any, rows: slice) -> Any:
-    """Return consecutive rows of features, read-only."""
-    return take_rows(X, rows) if is_sparse(X) else X[rows]
+def held(
+    data: Chunks, rows: IndexArray, kept: tuple[IndexArray, Any] | None = None
+) -> tuple[Dataset, IndexArray]:
+    """Return rows in memory, each of them once, and which of those were asked for, in order.
+
+    The first ones may be there already: their numbers and features.
+    """
+    before, X = (rows[:0], None) if kept is None else kept
+    new, places = np.unique(rows[before.size :], return_inverse=True)
+    own = np.concatenate([before, new])
+    places = np.concatenate([np.arange(before.size), before.size + places])
+    weights = None if data._weights is None else data._weights[own]
+    return Dataset._ready(data.gather(new, X), data.y[own], weights), freeze(places)
 
 
-def held(data: Chunks, rows: IndexArray, X: Any = None) -> Dataset:
-    """Return some rows in their order, in memory; of features that are there, with their labels."""
-    weights = None if data._weights is None else data._weights[rows]
-    X = data.gather(rows) if X is None else X
-    return Dataset._ready(X, data.y[rows], weights)
+def _in_batches(
+    origin: IndexArray, data: Dataset, rows: IndexArray, batch_size: int
+) -> IndexedStream:
+    """Return a stream of rows in their order, of which the last batch may have fewer."""
+    stream = IndexedStream(data, rows[:, np.newaxis])
+    stream.batch_size, stream.rounds = batch_size, -(-rows.size // batch_size)
+    stream._origin = origin
+    return stream
 
 
 def batches(data: Dataset | Chunks, parts: Iterable[IndexArray | None]) -> Iterator[Any]:
@@ -670,12 +682,14 @@ def batches(data: Dataset | Chunks, parts: Iterable[IndexArray | None]) -> Itera
         count = max(1, int(np.searchsorted(ends, data.at_once, side="right")))
         now, left = left[:count], left[count:]
         wanted = [rows for rows in now if rows is not None]
-        some = held(data, np.concatenate(wanted)) if wanted else None
+        some: Any = None
+        if wanted:
+            some, places = held(data, np.concatenate(wanted))
         for rows, end in zip(now, ends.tolist(), strict=False):
-            if rows is None or some is None:
+            if rows is None:
                 yield data
             else:
-                yield Batch._trusted(some, freeze(np.arange(end - rows.size, end, dtype=np.intp)))
+                yield Batch._trusted(some, places[end - rows.size : end])
         del some
 
 
@@ -773,7 +787,8 @@ def epoch_stream(
       iterated over.
 
     Batches are those of the same rows in memory. Labels and row numbers are held in memory; of the
-    features 128 MB at a time, or a batch, which are collected from the chunks that have them. Where
+    features 128 MB at a time, or a batch, which are collected from the chunks that have them, and
+    of Dask arrays and files as much again, which is collected by a thread meanwhile. Where
     rows come from everywhere, each such collection goes through all chunks: with
     ``shuffle="chunks"`` and the chunks' own size for `chunk_size`, an epoch makes each of them
     once, if eight of them are no larger.
@@ -932,6 +947,15 @@ def dataset(X: object, y: object) -> Dataset | Chunks:
     if y is None:
         raise TypeError("y is missing: give the labels of X, or a Dataset in place of X")
     return Dataset(X, y)
+
+
+def _in_rounds(rows: IndexArray, batch_size: int) -> Iterator[IndexArray]:
+    """Yield the rows of batches, (k, B), and of a last one that has fewer, (1, b)."""
+    whole = rows.size // batch_size * batch_size
+    if whole:
+        yield rows[:whole].reshape(-1, batch_size)
+    if whole < rows.size:
+        yield rows[whole:].reshape(1, -1)
 
 
 def _joined(parts: list[IndexArray]) -> IndexArray:

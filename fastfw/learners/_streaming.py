@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, batch_parts, describe, positive_int
+from fastfw._chunks import Chunks
 from fastfw._interrupts import defer_signals
 from fastfw.learners._results import RunResult, RunSummary
 from fastfw.learners._workers import shared_rounds
@@ -145,9 +147,13 @@ def _rounds(
     if not isinstance(stream, IndexedStream) or not learner._fused:
         yield from _each(learner, stream)
         return
-    for part in stream._held_parts():
+    indexed, chunks = copy.copy(stream), stream.data
+    told = not learner._needs_finite and learner._dtype in (None, chunks.dtype)
+    if told and isinstance(chunks, Chunks):  # by losses, and then it is looked for
+        indexed.data = chunks.unlooked()
+    for part in indexed._held_parts():
         if learner._fused and (learner._fuses_sparse or not part.data.is_sparse):
-            yield from _indexed(learner, part, keep, wishes)
+            yield from _indexed(learner, part, keep, wishes, chunks)
         else:
             yield from _each(learner, part)
         del part
@@ -171,10 +177,12 @@ def _each(learner: Any, stream: Iterable[Any]) -> Iterator[tuple[Callable[[], An
 
 
 def _indexed(
-    learner: Any, stream: Iterable[Any], keep: list[int], wishes: Wishes
+    learner: Any, stream: IndexedStream, keep: list[int], wishes: Wishes, source: Any
 ) -> Iterator[tuple[Callable[[], Any], list[int]]]:
-    """Yield rounds of an indexed stream, many at a time, cut where decision or state is kept."""
-    assert isinstance(stream, IndexedStream)
+    """Yield rounds of an indexed stream, many at a time, cut where decision or state is kept.
+
+    What is not finite in rows that were collected from a source is looked for there.
+    """
     data = stream.data
     dtype = learner._dtype or data.dtype
     whole = learner._problem.rows(data, dtype, coded=learner._fuses_codes)
@@ -198,8 +206,13 @@ def _indexed(
             def play(rows: Rows = rows, starts: Any = starts) -> Any:
                 # what takes several steps is not cut in two where nothing is restored
                 whole = wishes.on_error == "keep" and not learner._loops
-                with learner._guard.state, defer_signals() if whole else nullcontext():
-                    return learner._advance(rows, starts, data, dtype)
+                try:
+                    with learner._guard.state, defer_signals() if whole else nullcontext():
+                        return learner._advance(rows, starts, data, dtype)
+                except FloatingPointError:
+                    if stream._origin is not None:
+                        source.gather(np.unique(stream._origin))
+                    raise
 
             yield play, [B] * len(part)
             first = stop

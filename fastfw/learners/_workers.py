@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
-from fastfw._chunks import DaskChunks, check_chunk
+from fastfw._chunks import DaskChunks, Form, check_chunk
 from fastfw.learners._oracles import toward
 from fastfw.problems import Classification
 from fastfw.streams import Batch, Dataset, IndexedStream, held
@@ -64,12 +64,12 @@ class Columns(NamedTuple):
 # --- what workers do ------------------------------------------------------------------------------
 
 
-def _checked(blocks: Any, form: tuple[int, Any], ends: list[int], y: IndexArray) -> list[Dataset]:
+def _checked(blocks: Any, form: Form, ends: list[int], y: IndexArray) -> list[Dataset]:
     """Return the chunks of a shard, checked, with their labels."""
     made = []
     for block, first, end in zip(blocks, ends, ends[1:], strict=False):
         X = check_chunk(block, form, first)
-        made.append(Dataset._ready(X, y[first - ends[0] : end - ends[0]], None).astype(form[1]))
+        made.append(Dataset._ready(X, y[first - ends[0] : end - ends[0]], None).astype(form.dtype))
     return made
 
 
@@ -157,7 +157,7 @@ class Shared:
         self._rows = []
         for (a, b), (at, _) in zip(pairwise(self._first), places, strict=False):
             ends = data.ends[a : b + 1].tolist()
-            form = data.shape[1], dtype
+            form = Form(data.n_features, dtype)
             made = make(data.blocks[a:b], form, ends, data.y[ends[0] : ends[-1]])
             self._rows.append(client.compute(made, workers=[at], allow_other_workers=True))
         self._shards = [self._actor(rows) for rows in self._rows]
@@ -247,9 +247,10 @@ class SharedBatch:
         """Note the step of this round, which the workers take when the next one begins."""
         self.step = Step(vertex, eta)
 
-    def held(self) -> Dataset:
+    def held(self) -> Batch:
         """Return the rows, here."""
-        return held(self._shared.data, self._rows).astype(self._shared._dtype)
+        data, places = held(self._shared.data, self._rows)
+        return Batch._trusted(data.astype(self._shared._dtype), places)
 
 
 def _client() -> Any:
@@ -295,10 +296,10 @@ def _tried(learner: Any, stream: IndexedStream, client: Any) -> tuple[Shared | N
     gradients = 1 + learner._plan.recalls
     dtype = learner._dtype or data.dtype
     begun = time.perf_counter()
-    found = held(data, block.reshape(-1)).astype(dtype)
+    found, places = held(data, block.reshape(-1))
     here = (time.perf_counter() - begun) / len(block)
     x = learner._begin(dtype)
-    first = Batch(found, np.arange(block.shape[1]))
+    first = Batch._trusted(found.astype(dtype), places[: block.shape[1]])
     problem.loss_and_gradient(x, first)  # compiles
     begun = time.perf_counter()
     for _ in range(gradients):
