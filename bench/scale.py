@@ -161,7 +161,7 @@ def _comparator(X: Any, y: Any, rows: int) -> None:
 
 def _world(X: Any) -> tuple[Any, Any]:
     d = X.shape[1]
-    return fw.SoftmaxRegression(d, C), fw.RowL1Ball((C, d), 8.0)
+    return fw.SoftmaxRegression(d, C), fw.RowL1Ball((C, d), 1.0)
 
 
 def _seconds(play: Any, *arguments: Any) -> tuple[float, float]:

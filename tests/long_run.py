@@ -1,10 +1,11 @@
-"""A service of 400 rounds that can be killed and started again.
+"""A service of 2000 rounds, and how it fares if it is killed at ten random moments.
 
-``python long_run.py generator|epochs PATH [wait]`` starts it, or goes on from the file.
-
-With "wait" it says that a checkpoint is there, and plays a round every ten milliseconds.
+``python long_run.py generator|epochs FOLDER`` writes ``whole.npz`` in one go and ``killed.npz``
+with all the killing, of which it tells: where the service had to begin again, and what ended it.
 """
 
+import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -18,15 +19,9 @@ Y = np.random.default_rng(1).integers(0, 3, 60)
 
 
 def batches(first):
-    for t in range(first, 401):
+    for t in range(first, 2001):
         rows = np.random.default_rng((5, t)).integers(0, 60, 6)
         yield X[rows], Y[rows]
-
-
-def tell(t, loss, seconds):
-    if t % 50 == 25:
-        print(t, flush=True)
-    time.sleep(0.01)
 
 
 def serve(source, path, callback=None):
@@ -37,10 +32,27 @@ def serve(source, path, callback=None):
     if source == "generator":
         stream = batches(learner.t)
     else:
-        stream = fw.epoch_stream(X, Y, batch_size=8, epochs=50, seed=3).from_round(learner.t)
+        stream = fw.epoch_stream(X, Y, batch_size=8, epochs=250, seed=3).from_round(learner.t)
     learner.run(stream, checkpoint=path, every=10, callback=callback, keep_losses=False)
-    return learner
+
+
+def kill_after(seconds, source, path):
+    """Kill a service after it has written a checkpoint and so many seconds, and tell."""
+    before = path.stat().st_mtime_ns if path.exists() else None
+    child = os.fork()
+    if not child:
+        serve(source, path, lambda *told: time.sleep(0.002))
+        os._exit(0)
+    while not path.exists() or path.stat().st_mtime_ns == before:
+        time.sleep(0.001)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    print(fw.ORGFW.load(path).t, os.WTERMSIG(os.waitpid(child, 0)[1]))
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], Path(sys.argv[2]), tell if len(sys.argv) > 3 else None)
+    source, folder = sys.argv[1], Path(sys.argv[2])
+    serve(source, folder / "whole.npz")
+    for seconds in np.random.default_rng().uniform(0.0, 0.04, 10):
+        kill_after(seconds, source, folder / "killed.npz")
+    serve(source, folder / "killed.npz")

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import signal
 import subprocess
 import sys
 
@@ -123,15 +124,17 @@ def test_wishes_that_cannot_be_granted_are_refused_before_the_first_round(wishes
 
 
 @pytest.mark.slow
-def test_a_run_that_is_killed_goes_on_to_the_same_bits(tmp_path):
-    path = tmp_path / "learner.npz"
-    command = [sys.executable, long_run.__file__, "generator", str(path), "wait"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ) as killed:
-        killed.stdout.readline()  # checkpoints are written
-        killed.kill()
-    assert 1 < fw.ORGFW.load(path).t < 401
-    again = long_run.serve("generator", path)
-    whole = long_run.serve("generator", tmp_path / "other.npz")
-    assert again.t == whole.t == 401
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="services are forked")
+@pytest.mark.parametrize("source", ["generator", "epochs"])
+def test_a_run_that_is_killed_goes_on_to_the_same_bits(source, tmp_path):
+    command = [sys.executable, long_run.__file__, source, str(tmp_path)]
+    told = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=300)
+    rounds, signals = np.array([line.split() for line in told.stdout.splitlines()], int).T
+    assert rounds[-1] < 2001
+    assert (np.diff([1, *rounds]) >= 10).all()
+    assert (signals == signal.SIGKILL).all()
+    assert rounds.size == 10
+    whole, again = (fw.ORGFW.load(tmp_path / f"{name}.npz") for name in ("whole", "killed"))
+    assert again.t == whole.t == 2001
     np.testing.assert_array_equal(again.average, whole.average)
     np.testing.assert_array_equal(again.play(), whole.play())
