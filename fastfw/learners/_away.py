@@ -55,7 +55,7 @@ class FusedAway(FusedPast):
         return {**super().arrays(), **self.active.arrays(np.intp, self._gradient.radii.shape)}
 
     def restore(self, arrays: Arrays) -> None:
-        """Take over a state that `arrays` gave, unless it would lead kernels astray."""
+        """Take over a state that `arrays` gave, unless kernels could not go on from it."""
         super().restore(arrays)
         codes = arrays["vertices"]
         places = np.where(codes >= 0, codes, ~codes)

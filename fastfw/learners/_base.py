@@ -1,4 +1,4 @@
-"""What all online learners share: the door, rounds, runs, averages, saving."""
+"""What all online learners share: batches that come in, rounds, runs, averages."""
 
 from __future__ import annotations
 

@@ -282,7 +282,7 @@ class FusedPast(LazyEngine):
         return csr_features(sparse.csr_array(parts, shape=shape), dtype=self.u.dtype)
 
     def restore(self, arrays: Arrays) -> None:
-        """Take over a state that `arrays` gave, unless it would lead kernels astray."""
+        """Take over a state that `arrays` gave, unless kernels could not go on from it."""
         if not is_scale(arrays["scalars"][0], 32.0):
             raise ValueError("its state is out of range")
         for name in self._matrices:

@@ -251,7 +251,7 @@ class FusedMeta:
         return {name: getattr(self, name) for name in names}
 
     def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
-        """Take over a state that `arrays` gave, unless it would lead kernels astray."""
+        """Take over a state that `arrays` gave, unless kernels could not go on from it."""
         if not (
             ((arrays["index"] >= 0) & (arrays["index"] < self._d)).all()
             and (abs(arrays["value"]) == self._radius).all()
