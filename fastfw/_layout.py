@@ -15,6 +15,8 @@ __all__ = ["blocks_of", "copied", "is_scale", "padded", "remainder_of", "scaled"
 
 # Addresses this far apart fall into the same set of a first-level cache.
 _ALIAS = 4096
+# Entries from which it pays to look whether there is anything but zeros.
+_LARGE = 1 << 16
 # What rows are moved apart by: eight cache lines.
 _SHIFT = 512
 
@@ -31,8 +33,8 @@ def _row_length(d: int, itemsize: int) -> int:
 
 
 def copied(a: npt.NDArray[Any], dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
-    """Return a C-contiguous copy; zeros that nobody has written to take no memory in it either."""
-    if a.any():
+    """Return a C-contiguous copy; in large ones zeros that nobody wrote take no memory either."""
+    if a.size < _LARGE or a.any():
         return np.array(a, dtype, order="C")
     return np.zeros(a.shape, a.dtype if dtype is None else dtype)
 
