@@ -175,15 +175,15 @@ class Shared:
         self, t: int, rows: IndexArray, step: Step, full: Step, alpha: float, beta: float
     ) -> tuple[float, FloatArray]:
         """Return the loss of some rows and α ∇f(x) - β ∇f(x') in round t, from the workers."""
-        chunk = np.searchsorted(self.data.ends, rows, side="right") - 1
-        shard = np.searchsorted(self._first, chunk, side="right") - 1
-        wanted = {
-            int(i): [
-                (int(k - self._first[i]), _small(rows[chunk == k] - self.data.ends[k]))
-                for k in np.unique(chunk[shard == i])
-            ]
-            for i in np.unique(shard)
-        }
+        rows, ends = np.sort(rows), self.data.ends  # so that workers read in order
+        cuts = np.searchsorted(rows, ends)
+        touched = np.flatnonzero(np.diff(cuts))
+        wanted: dict[int, list[tuple[int, Any]]] = {}
+        for k, i in zip(
+            touched, np.searchsorted(self._first, touched, side="right") - 1, strict=True
+        ):
+            own = int(k - self._first[i]), _small(rows[cuts[k] : cuts[k + 1]] - ends[k])
+            wanted.setdefault(int(i), []).append(own)
         how = self._problem.weight(rows.size), alpha, beta
         for _ in range(_RETRIES):
             tasks: list[Any] = [
