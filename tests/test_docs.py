@@ -118,8 +118,9 @@ def test_the_tables_of_conventions_are_true(kind):
     if kind == "tag" and sklearn.__version__ < "1.6":
         pytest.skip("tags had no names yet")
     if kind == "display":
-        matplotlib = pytest.importorskip("matplotlib")
-        matplotlib.use("agg")
+        pyplot = pytest.importorskip("matplotlib.pyplot")
+        pyplot.switch_backend("agg")
+        pyplot.close("all")  # what examples of docs/ left open
     from fastfw.sklearn import ProjectionFreeClassifier, ProjectionFreeRegressor
 
     found = [(name, has) for its_kind, name, has in conventions() if its_kind == kind]
@@ -134,7 +135,7 @@ def test_the_tables_of_conventions_are_true(kind):
             for name, has in found:
                 assert HAS[kind](model, name) == (has[column] == "yes"), (name, make)
     if kind == "display":
-        matplotlib.pyplot.close("all")
+        pyplot.close("all")
     if kind == "parameter":  # none is missing
         listed = {name for name, _ in found}
         own = {"method", "radius", "vertex_size", "batch_size", "step", "momentum", "scaling"}
