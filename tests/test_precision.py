@@ -1,47 +1,21 @@
 """Points and constants in the dtype that they are computed in: what lies inside, what fits."""
 
-import math
-
 import numpy as np
 import pytest
 from scipy import sparse
 
 import fastfw as fw
 from fastfw.sklearn import ProjectionFreeClassifier
-from set_cases import SETS
+from set_cases import BY_SIZE, SETS
 from sizes import quiet, sized
 
 DTYPES = ("f4", "f8")
 N = sized(400, 100)
 
 
-def layers(n):
-    """Return a flow polytope of some n edges: full layers of four nodes."""
-    depth = max(1, n // 16)
-    edges = [("s", (0, i)) for i in range(4)] + [((depth, i), "t") for i in range(4)]
-    edges += [((d, i), (d + 1, j)) for d in range(depth) for i in range(4) for j in range(4)]
-    return fw.FlowPolytope(edges, "s", "t")
-
-
-#: The sets of the table by their number of entries, about, and a radius.
-BY_SIZE = {
-    "Simplex": lambda n, r: fw.Simplex(n, r),
-    "L1Ball": lambda n, r: fw.L1Ball(n, r),
-    "LInfBall": lambda n, r: fw.LInfBall(n, r),
-    "L2Ball": lambda n, r: fw.L2Ball(n, r),
-    "GroupL1Ball": lambda n, r: fw.GroupL1Ball(np.arange(n) // 3, r),
-    "KSparsePolytope": lambda n, r: fw.KSparsePolytope(n, min(n, 7), r),
-    "RowKSparsePolytope": lambda n, r: fw.RowKSparsePolytope((2, n), min(n, 7), r),
-    "RowL1Ball": lambda n, r: fw.RowL1Ball((2, n), r),
-    "BirkhoffPolytope": lambda n, r: fw.BirkhoffPolytope(max(2, math.isqrt(n))),
-    "NuclearNormBall": lambda n, r: fw.NuclearNormBall((math.isqrt(n), math.isqrt(n) + 1), r),
-    "FlowPolytope": lambda n, r: layers(n),
-    "ProductSet": lambda n, r: fw.ProductSet([fw.Simplex(n, r), layers(n), fw.L2Ball(n, r)]),
-}
-
-
 def test_all_sets_are_in_the_table():
-    assert {name.partition(",")[0] for name in SETS} == {*BY_SIZE}
+    missing = {name.partition(",")[0] for name in SETS} ^ {*BY_SIZE}
+    assert not missing, f"SETS and BY_SIZE of set_cases.py differ in {missing}"
 
 
 def directions(shape, dtype, rng):

@@ -33,19 +33,13 @@ _PROBLEMS: dict[type, tuple[str, ...]] = {
     OneHiddenLayer: ("n_features", "n_hidden", "n_classes", "activation", "reduction"),
 }
 #: Sets likewise, from what their `to_json` gives.
-_SETS = (
-    "BirkhoffPolytope",
-    "FlowPolytope",
-    "GroupL1Ball",
-    "KSparsePolytope",
-    "L1Ball",
-    "L2Ball",
-    "LInfBall",
-    "NuclearNormBall",
-    "RowKSparsePolytope",
-    "RowL1Ball",
-    "Simplex",
-)
+_SETS = {
+    name: kind
+    for name, kind in vars(_sets).items()
+    if isinstance(kind, type)
+    and issubclass(kind, _sets.ConvexSet)
+    and kind not in (_sets.ConvexSet, _sets.ProductSet)
+}
 
 
 class Earlier(dict[str, Any]):
@@ -203,7 +197,7 @@ def _describe_set(set: Any) -> dict[str, Any] | None:
         blocks = [[name, _describe_set(block)] for name, block in set.sets.items()]
         known = all(block is not None for _, block in blocks)
         return {"name": "ProductSet", "blocks": blocks} if known else None
-    if type(set).__name__ not in _SETS or type(set) is not getattr(_sets, type(set).__name__):
+    if type(set) not in _SETS.values():
         return None
     arguments = set.to_json()
     return None if arguments is None else {"name": type(set).__name__, **arguments}
@@ -222,5 +216,5 @@ def _rebuild_set(described: dict[str, Any] | None, most: int) -> _sets.ConvexSet
     size = described.get("shape", described.get("size", 0))
     if any(n > most for n in (size if isinstance(size, list) else [size])):
         raise ValueError(f"its set is larger than its start: {size}")
-    made: _sets.ConvexSet = getattr(_sets, name)(**described)
+    made: _sets.ConvexSet = _SETS[name](**described)
     return made
