@@ -100,6 +100,16 @@ def two_places(g, index, value):
 
 
 @numba.njit
+def wrong_way(g, index, value):
+    index[0], value[0] = g.argmax(), 1.0
+
+
+@numba.njit
+def returned(g, index, value):
+    return np.ones(4)
+
+
+@numba.njit
 def twice(g, index, value):
     value[:] = 1.0
 
@@ -116,6 +126,8 @@ def twice(g, index, value):
         (not_a_number, {}, ValueError, "not_a_number must write finite numbers to value"),
         (twice, {"entries": 2}, ValueError, r"twice must write each place once to index"),
         (two_best, {"entries": 5}, ValueError, "entries"),
+        (wrong_way, {}, ValueError, "wrong_way must minimise"),
+        (returned, {}, ValueError, "returned must write places to index .* wrote zeros alone"),
         (
             two_places,
             {},

@@ -29,14 +29,14 @@ class CompiledSet:
     vertex : function compiled by ``numba.njit``
         ``vertex(g, index, value)`` writes the vertex v that minimises ⟨g, v⟩ over a row's set: the
         places of its nonzero entries in the row, each once, and these entries. g is a direction of
-        n numbers, and its own to spoil; `index` and `value` have a place for each entry and hold
-        zeros, which may stay where a vertex has fewer.
+        n numbers (float64), and its own to spoil; `index` (intp) and `value` (float64) have a place
+        for each entry and hold zeros, which may stay where a vertex has fewer.
     entries : int
         The most nonzero entries of a vertex, of one row: the length of `index` and `value`.
         Compiled rounds do not see writing beyond it, which spoils other memory; `lmo`, and the
         constructor for a dozen directions, do.
     diameter : float
-        Largest Euclidean distance of two points, of all rows together.
+        Largest Euclidean distance of two points, of all rows together, or more.
 
     Raises
     ------
@@ -90,11 +90,29 @@ class CompiledSet:
         self._watched: Any = None
         if self.compiled:
             self.address  # noqa: B018, compiles
+        self._try()
+
+    def _try(self) -> None:
+        """Refuse a function that some directions show to be no oracle."""
         rng = np.random.default_rng(0)
-        for size in (0.0, 1.0, -1.0):
-            self.lmo(np.full(self._shape, size))
-        for _ in range(9):
-            self.lmo(rng.standard_normal(self._shape))
+        seen: list[EntriesVertex] = []
+        for size in (0.0, 1.0, -1.0, *[None] * 9):
+            g = rng.standard_normal(self._shape) if size is None else np.full(self._shape, size)
+            v = self.lmo(g)
+            found = v.dot(g)
+            for other in seen:
+                slack = 1e-9 * np.abs(g).max() * np.abs((*v.values, *other.values)).sum()
+                if found > other.dot(g) + slack:
+                    raise ValueError(
+                        f"{self._name} must minimise ⟨g, v⟩, but of two vertices that it wrote it "
+                        "takes the one where that is larger"
+                    )
+            seen.append(v)
+        if self._diameter > 0.0 and not any(v.values.size for v in seen):
+            raise ValueError(
+                f"{self._name} must write places to index and numbers to value, in place; it "
+                "wrote zeros alone"
+            )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -151,7 +169,8 @@ class CompiledSet:
             except IndexError as error:
                 raise ValueError(
                     f"{self._name} looked or wrote beyond an array: index and value have "
-                    f"entries={self._entries} places, g has {n}; give more entries=..., or mend it"
+                    f"entries={self._entries} places, g has {n}; give more entries=..., or look "
+                    "for an array from outside that is too short"
                 ) from error
             self._check(index, value)
             used = value != 0.0
