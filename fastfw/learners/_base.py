@@ -151,21 +151,26 @@ class OnlineLearner(Learner):
         AttributeError
             Of a learner that was made with ``average=False``.
         """
-        return point_of(self._ending()[1])
+        return point_of(self._mean())
 
     def _ending(self) -> tuple[Any, Any]:
         """Return the decision and the average; of sparse features, what of them is not zero."""
         with self._guard.state:
-            engine, n = self._engine, self._t - 1
+            engine = self._engine
             lazy = isinstance(engine, LazyEngine) and engine.sparse
-            decision = engine.point() if lazy else self.play()
+            return engine.point() if lazy else self.play(), self._mean()
+
+    def _mean(self) -> Any:
+        """Return what the average is made of, None where it is not kept."""
+        with self._guard.state:
+            engine, n = self._engine, self._t - 1
             if not self._averages:
-                return decision, None
+                return None
             if engine is None or n == 0:
-                return decision, decision
+                return self.play()
             if isinstance(engine, LazyEngine):
-                return decision, engine.sum_of_points().over(n, self.dtype)
-            return decision, (engine.total() / n).astype(self.dtype, copy=False)
+                return engine.sum_of_points().over(n, self.dtype)
+            return (engine.total() / n).astype(self.dtype, copy=False)
 
     def observe(self, batch: Any) -> Round:
         """Suffer the loss of this round's decision on a batch, then update.
