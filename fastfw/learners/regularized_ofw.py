@@ -113,9 +113,8 @@ class RegularizedOFW(ScaledLearner, RecursiveLearner):
         g = total + pull * (x - self._start.astype(x.dtype))
         v = vertex(self.set, g, t, state)
         sigma = line_search(exact, v, g, pull) if self._searches else self._schedule("step", t)
-        return loss, {
-            "x": toward(exact, v, sigma), "total_gradient": total, "constant": np.array(c)
-        }  # fmt: skip
+        after = {"x": toward(exact, v, sigma), "total_gradient": total, "constant": np.array(c)}
+        return loss, after
 
     def _begin(self, dtype: np.dtype[Any]) -> FloatArray:
         if self._scale is not None:
@@ -139,9 +138,10 @@ class RegularizedOFW(ScaledLearner, RecursiveLearner):
         return self._recursion(t, c), {"constant": np.array(c)}
 
     def _play_rounds(self, engine: Any, rows: Rows, starts: IndexArray, losses: FloatArray) -> int:
-        first = Rows(rows.X, rows.y, rows.rows[: starts[1]])
-        known = float(engine.constant) or self._scale
-        c = known or constant_of_rows(self.problem, self.set, engine.decision(), first)
+        c = float(engine.constant) or self._scale
+        if not c:
+            first = Rows(rows.X, rows.y, rows.rows[: starts[1]])
+            c = constant_of_rows(self.problem, self.set, engine.decision(), first)
         engine.constant[...] = c  # of an engine that nobody has seen, if it had none
         how = in_rounds(partial(self._recursion, c=c), self._t, starts.size - 1)
         return int(engine.rounds(how, rows, starts, losses))
