@@ -19,13 +19,13 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Literal, NamedTuple, ParamSpec, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import features, non_negative_float, positive_float, positive_int
+from fastfw._checks import choice, features, non_negative_float, positive_float, positive_int
 from fastfw._csr import row_norms
 
 __all__ = [
@@ -95,11 +95,7 @@ def _non_negative(value: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
     return given.astype(np.float64)
 
 
-def _form(value: str, name: str) -> str:
-    if value not in ("printed", "proved"):
-        raise ValueError(f"form must be 'printed' or 'proved', but it is {value!r}")
-    return value
-
+_form = partial(choice, options=("printed", "proved"))
 
 #: How each argument is checked, and what it means.
 _ARGUMENTS: dict[str, tuple[Check, str]] = {

@@ -18,6 +18,7 @@ from fastfw.learners._engines import Engine
 from fastfw.learners._learner import MOST, State, count
 from fastfw.learners._meta_engine import FusedMeta, MetaPlan
 from fastfw.learners._oracles import slope
+from fastfw.learners._streaming import batch_size
 from fastfw.learners.compiled import META
 from fastfw.sets import Vertex
 from fastfw.streams import Batch, Dataset
@@ -178,13 +179,13 @@ class MetaLearner(OnlineLearner):
             return slope(self.problem, x, batch)
         gradient = slope(self.problem, x, _part(batch, picked))
         if getattr(self.problem, "reduction", "mean") == "sum":
-            return gradient * (_batch_size(batch) / picked.size)
+            return gradient * (batch_size(batch) / picked.size)
         return gradient
 
     def _picked(self, t: int, k: int, batch: Any) -> IndexArray | None:
         if self.sub_batch_size is None:
             return None
-        return self.sub_batch(t, k, _batch_size(batch))
+        return self.sub_batch(t, k, batch_size(batch))
 
     # ------------------------------------------------------------------ plumbing
 
@@ -227,10 +228,6 @@ class MetaLearner(OnlineLearner):
         if "base" in options:
             return {**options, "base": base_learners.from_json(options["base"])}
         return options
-
-
-def _batch_size(batch: Any) -> int:
-    return len(batch) if isinstance(batch, Batch | Dataset) else len(batch_parts(batch)[1])
 
 
 def _part(batch: Any, picked: IndexArray) -> Any:
