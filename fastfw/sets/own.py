@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,6 @@ class CompiledSet:
                 f"above it; but it is {describe(vertex)}"
             )
         self._adapter: Any = None
-        self._watched: Any = None
         if self.compiled:
             self.address  # noqa: B018, compiles
         self._try()
@@ -148,11 +148,10 @@ class CompiledSet:
         found: int = self._adapter[1]
         return found
 
-    def _with_bounds(self, *given: Any) -> None:
-        """Call the function, with an IndexError where it leaves an array."""
-        if self._watched is None:
-            self._watched = with_bounds(self._vertex)
-        self._watched(*given)
+    @cached_property
+    def _watched(self) -> Any:
+        """The function, with an IndexError where it leaves an array."""
+        return with_bounds(self._vertex)
 
     def lmo(self, direction: npt.ArrayLike) -> EntriesVertex:
         """Return what the function writes for each row, see `ConvexSet.lmo`.
@@ -165,7 +164,7 @@ class CompiledSet:
         for r, row in enumerate(g.reshape(-1, n)):
             index, value = np.zeros(self._entries, np.intp), np.zeros(self._entries)
             try:
-                self._with_bounds(row.astype(np.float64), index, value)
+                self._watched(row.astype(np.float64), index, value)
             except IndexError as error:
                 raise ValueError(
                     f"{self._name} looked or wrote beyond an array: index and value have "
@@ -191,7 +190,8 @@ class CompiledSet:
         raise ValueError(f"{self._name} {what}")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_adapter": None, "_watched": None}
+        own = {name: value for name, value in vars(self).items() if name != "_watched"}
+        return {**own, "_adapter": None}
 
     def __repr__(self) -> str:
         return f"CompiledSet({self._shape}, {self._name}, entries={self._entries})"
