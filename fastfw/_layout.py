@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray
 
-__all__ = ["blocks_of", "copied", "is_scale", "padded", "remainder_of", "scaled", "unpadded"]
+__all__ = ["copied", "is_scale", "named_blocks", "padded", "remainder_of", "scaled", "unpadded"]
 
 # Addresses this far apart fall into the same set of a first-level cache.
 _ALIAS = 4096
@@ -39,7 +39,7 @@ def copied(a: npt.NDArray[Any], dtype: npt.DTypeLike | None = None) -> npt.NDArr
     return np.zeros(a.shape, a.dtype if dtype is None else dtype)
 
 
-def blocks_of(
+def named_blocks(
     x: npt.ArrayLike, shapes: Mapping[str, tuple[int, ...]]
 ) -> dict[str, npt.NDArray[Any]]:
     """Return the blocks that lie one after the other in a flat array, by name: views."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, choice, features, positive_int, real_array
-from fastfw._layout import blocks_of
+from fastfw._layout import named_blocks
 from fastfw.problems import Classification
 from fastfw.sets import L1Ball, ProductSet, RowL1Ball
 
@@ -106,7 +106,7 @@ class OneHiddenLayer(Classification):
         ValueError
             If `x` has another shape than the problem.
         """
-        return blocks_of(x, self.block_shapes)
+        return named_blocks(x, self.block_shapes)
 
     def l1_balls(
         self,

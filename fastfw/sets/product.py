@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, require
-from fastfw._layout import blocks_of
+from fastfw._layout import named_blocks
 from fastfw.sets._accept import accept_vertex, call_oracle, diameter_of, project_onto, start_of
 from fastfw.sets._convex import ConvexSet, point_inside, require_dtype
 from fastfw.sets._vertex import DenseVertex, Vertex, code_of
@@ -173,7 +173,7 @@ class ProductSet(ConvexSet):
         ValueError
             If `x` has another shape than the set.
         """
-        return blocks_of(x, self._shapes)
+        return named_blocks(x, self._shapes)
 
     def join(self, blocks: Mapping[str, npt.ArrayLike]) -> npt.NDArray[Any]:
         """Return the point made of the given blocks, a new flat array.
