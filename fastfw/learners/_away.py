@@ -12,6 +12,7 @@ from fastfw._checks import FloatArray, IndexArray
 from fastfw.learners._active import ActiveSet
 from fastfw.learners._history import FusedPast
 from fastfw.learners._lazy import Arrays
+from fastfw.sets._vertex import decoded, signed_code
 
 __all__ = ["FusedAway"]
 
@@ -40,15 +41,12 @@ class FusedAway(FusedPast):
         if vertex is None:
             return None
         index, value = vertex
-        # +r at place j is j, -r is -1 - j
-        v = np.where(value > 0.0, index, ~index)
+        v = signed_code(index, value)
         codes = np.concatenate([v[np.newaxis], self.active.vertices(np.intp, v.shape)])
         v_slope, *slopes = self._gradient.slopes(codes).tolist()
         start_slope = self._gradient.slope(self._start) if self.active.start_weight else 0.0
         moved, eta = self._direction(self.active, v.tobytes(), slopes, start_slope, v_slope)
-        code = np.frombuffer(moved, np.intp)
-        radii = self._gradient.radii
-        return np.where(code >= 0, code, ~code), np.where(code >= 0, radii, -radii), eta
+        return *decoded(np.frombuffer(moved, np.intp), self._gradient.radii), eta
 
     def arrays(self) -> Arrays:
         """All of the state, with the active vertices' codes."""
@@ -58,7 +56,7 @@ class FusedAway(FusedPast):
         """Take over a state that `arrays` gave, unless kernels could not go on from it."""
         super().restore(arrays)
         codes = arrays["vertices"]
-        places = np.where(codes >= 0, codes, ~codes)
+        places, _ = decoded(codes, self._gradient.radii)
         if ((places < self._gradient.first) | (places >= self._gradient.end)).any():
             raise ValueError("its active set is out of range")
         self.active = ActiveSet.of(arrays)

@@ -94,7 +94,7 @@ def signed_code(places: npt.NDArray[np.intp], values: FloatArray) -> npt.NDArray
 
 
 def decoded(
-    code: npt.NDArray[Any], size: float
+    code: npt.NDArray[Any], size: float | npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
     """Return the places and values that `signed_code` stands for."""
     return np.where(code >= 0, code, ~code), np.where(code >= 0, size, -size)
