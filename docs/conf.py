@@ -21,6 +21,7 @@ from sphinx.writers.html5 import HTML5Translator
 
 import fastfw
 import fastfw.learners
+import fastfw.sets._vertex
 import fastfw.theory
 
 # Examples are small: threads of a BLAS would wait for each other most of the time.
@@ -39,8 +40,10 @@ def listed(module: str, names: list[str]) -> str:
     return "\n".join(lines)
 
 
-# api.rst need not be told of new methods and bounds.
+# api.rst need not be told of new methods, sets and bounds.
 fastfw.learners.__doc__ = listed("fastfw", fastfw.learners.__all__)
+fastfw.sets.__doc__ = listed("fastfw", [*fastfw.sets.SETS])
+fastfw.sets._vertex.__doc__ = listed("fastfw", [*fastfw.sets.VERTICES])
 fastfw.theory.__doc__ += "\n" + listed("fastfw.theory", fastfw.theory.__all__)
 
 # The module `fastfw.regret` stands in for the function of its name; here the function is meant.
@@ -62,7 +65,7 @@ root_doc = "index"
 exclude_patterns = ["generated/backreferences/*", "templates"]
 templates_path = ["templates"]
 nitpicky = True
-nitpick_ignore = [("py:obj", "fastfw.sets"), ("py:obj", "rows")]
+nitpick_ignore = [("py:obj", "rows")]
 default_role = "autolink"
 
 # Pages in Markdown have headings that others link to, under the names that GitHub gives them.

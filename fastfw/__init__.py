@@ -26,7 +26,7 @@ if not os.path.exists(os.path.join(_here, "kernels")) and os.path.exists(
     __path__.append(_root)
 del _here, _root
 
-#: Where public names come from; those of methods are in `fastfw.learners`.
+#: Where public names come from; those of sets and of methods are in the tables of two packages.
 _NAMES = {
     "base_learners": "FTPL OGD RFTL BaseLearner LinearLearner",
     "learners._base": "OnlineLearner",
@@ -35,12 +35,6 @@ _NAMES = {
     "learners._offline": "OfflineLearner",
     "network": "OneHiddenLayer",
     "custom": "FunctionProblem problem_from_function",
-    "sets": """
-        BirkhoffPolytope CompiledSet ConvexSet DenseVertex EntriesVertex FlowPolytope GroupL1Ball
-        GroupVertex KSparsePolytope KSparseVertex L1Ball L1Vertex L2Ball LInfBall NuclearNormBall
-        PathVertex PermutationVertex ProductSet ProductVertex RankOneVertex RowKSparsePolytope
-        RowL1Ball RowVertex SignVertex Simplex Vertex
-    """,
     "problems": "SoftmaxRegression",
     "schedules": "power_schedule",
     "streams": """
@@ -88,9 +82,11 @@ def __getattr__(name: str) -> typing.Any:
     elif name in _MODULES:
         value = import_module(f"fastfw.{name}")
     else:
-        learners = import_module("fastfw.learners")
+        sets, learners = import_module("fastfw.sets"), import_module("fastfw.learners")
         if name == "__all__":
-            value = ["__version__", *_MODULES, *_HOME, *learners.__all__]
+            value = ["__version__", *_MODULES, *_HOME, *sets.__all__, *learners.__all__]
+        elif name in sets.__all__:
+            value = getattr(sets, name)
         elif name in learners.__all__:
             value = getattr(learners, name)
         else:

@@ -68,7 +68,7 @@ def test_no_name_is_listed_twice():
     assert not isinstance(fastfw.ORGFW, ModuleType)
 
 
-@pytest.mark.parametrize("name", ["fastfw", "fastfw.experiments", "fastfw.learners"])
+@pytest.mark.parametrize("name", ["fastfw", "fastfw.experiments", "fastfw.learners", "fastfw.sets"])
 def test_type_checkers_see_the_same_names(name):
     """The block for type checkers lists what is imported on demand."""
     package = import_module(name)

@@ -33,12 +33,9 @@ _PROBLEMS: dict[type, tuple[str, ...]] = {
     OneHiddenLayer: ("n_features", "n_hidden", "n_classes", "activation", "reduction"),
 }
 #: Sets likewise, from what their `to_json` gives.
-_SETS = {
-    name: kind
-    for name, kind in vars(_sets).items()
-    if isinstance(kind, type)
-    and issubclass(kind, _sets.ConvexSet)
-    and kind not in (_sets.ConvexSet, _sets.ProductSet)
+_SETS: dict[str, type] = {
+    name: getattr(_sets, name)
+    for name in _sets.SETS.keys() - {"CompiledSet", "ConvexSet", "ProductSet"}
 }
 
 

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-
-from fastfw.sets.ksparse import KSparsePolytope, RowKSparsePolytope
-from fastfw.sets.l1 import L1Ball
-from fastfw.sets.own import CompiledSet
-from fastfw.sets.product import ProductSet
-from fastfw.sets.rows import RowL1Ball
-from fastfw.sets.simplex import Simplex
 
 __all__ = ["Block", "blocks_of", "kernel_rows"]
 
@@ -37,45 +28,13 @@ class Block(NamedTuple):
     """Of a function of the user's."""
 
 
-def _l1(set: Any, n: int, length: int) -> Block:
-    kind = "L1" if set.ties == "first" else "L1_RANDOM"
-    return Block(kind, n, length, set.radius, 1, set.tie_key)
-
-
-def _k_sparse(set: Any, n: int, length: int, size: float) -> Block:
-    return Block("SPARSE_ENTRIES", n, length, size, set.k)
-
-
-def _own(set: Any) -> Block | None:
-    if not set.compiled:
-        return None
-    n, length = (1, *set.shape)[-2:]
-    return Block("OWN", n, length, math.nan, set.entries, address=set.address)
-
-
-#: What rows a set is made of, by its class.
-_BLOCKS: dict[type, Callable[[Any], Block | None]] = {
-    CompiledSet: _own,
-    RowL1Ball: lambda set: _l1(set, *set.shape),
-    L1Ball: lambda set: _l1(set, 1, *set.shape),
-    Simplex: lambda set: Block("SIMPLEX", 1, set.shape[0], set.radius),
-    RowKSparsePolytope: lambda set: _k_sparse(set, set.shape[0], set.shape[1], set.radius / set.k),
-    KSparsePolytope: lambda set: _k_sparse(set, 1, math.prod(set.shape), set.radius),
-}
-
-
 def blocks_of(set: Any) -> list[Block] | None:
-    """Return what rows a set is made of, those of a product in its order; None if not of rows."""
-    if type(set) is ProductSet:
-        found: list[Block] = []
-        for own in map(blocks_of, set.sets.values()):
-            if own is None:
-                return None
-            found += own
-        return found
-    make = _BLOCKS.get(type(set))
-    block = None if make is None else make(set)
-    return None if block is None else [block]
+    """Return what rows a set is made of, as its class says; None if not of rows.
+
+    What a class says is not its subclasses', which may have another oracle.
+    """
+    own = vars(type(set)).get("_blocks")
+    return None if own is None else own(set)
 
 
 def kernel_rows(blocks: list[Block], n_first: int) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, positive_int
+from fastfw.sets._compiled import Block
 from fastfw.sets._convex import RadiusSet, pair_of, radius_of, shape_of
 from fastfw.sets._vertex import EntriesVertex, decoded, signed_code
 
@@ -130,6 +131,9 @@ class KSparsePolytope(_KSparse):
         """Largest Euclidean distance of two points, 2 r √k."""
         return 2.0 * self._radius * math.sqrt(self._k)
 
+    def _blocks(self) -> list[Block]:
+        return [Block("SPARSE_ENTRIES", 1, math.prod(self._shape), self._radius, self._k)]
+
 
 class RowKSparsePolytope(_KSparse):
     r"""Matrices whose every row is in the hull of vectors with k nonzero entries of size r / k.
@@ -161,6 +165,8 @@ class RowKSparsePolytope(_KSparse):
     16.0
     """
 
+    _shape: tuple[int, int]
+
     def __init__(self, shape: tuple[int, int], k: int, radius: float) -> None:
         self._shape = pair_of(shape, "(n_classes, n_features)")
         self._k = _entries(k, self._shape[1], "columns")
@@ -177,6 +183,9 @@ class RowKSparsePolytope(_KSparse):
 
     def _rows(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return x
+
+    def _blocks(self) -> list[Block]:
+        return [Block("SPARSE_ENTRIES", *self._shape, self._entry, self._k)]
 
 
 def _entries(k: int, most: int, what: str) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, positive_int
+from fastfw.sets._compiled import Block
 from fastfw.sets._vertex import Vertex, decoded
 from fastfw.sets.rows import L1Rows
 
@@ -103,6 +104,9 @@ class L1Ball(L1Rows):
         """Return the vertex of a code."""
         indices, values = decoded(code, self._radius)
         return L1Vertex(int(indices[0]), float(values[0]), self._shape, dtype)
+
+    def _blocks(self) -> list[Block]:
+        return [self._block(1, *self._shape)]
 
     def _parameters(self) -> dict[str, Any]:
         given = super()._parameters()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from fastfw._checks import describe, non_negative_float, positive_int
 from fastfw._numba import is_compiled, short_error, with_bounds
+from fastfw.sets._compiled import Block
 from fastfw.sets._convex import OVERFLOW, finite, point_of, shape_of
 from fastfw.sets._vertex import EntriesVertex
 
@@ -147,6 +149,12 @@ class CompiledSet:
                 raise
         found: int = self._adapter[1]
         return found
+
+    def _blocks(self) -> list[Block] | None:
+        if not self.compiled:
+            return None
+        n, length = (1, *self._shape)[-2:]
+        return [Block("OWN", n, length, math.nan, self._entries, address=self.address)]
 
     @cached_property
     def _watched(self) -> Any:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray, require
 from fastfw._layout import named_blocks
 from fastfw.sets._accept import accept_vertex, call_oracle, diameter_of, project_onto, start_of
+from fastfw.sets._compiled import Block, blocks_of
 from fastfw.sets._convex import ConvexSet, point_inside, require_dtype
 from fastfw.sets._vertex import DenseVertex, Vertex, code_of
 
@@ -267,6 +268,14 @@ class ProductSet(ConvexSet):
             else:
                 parts[name] = DenseVertex(part.astype(dtype).reshape(own.shape))
         return ProductVertex(parts, self._shape, dtype)
+
+    def _blocks(self) -> list[Block] | None:
+        found: list[Block] = []
+        for own in map(blocks_of, self._sets.values()):
+            if own is None:
+                return None
+            found += own
+        return found
 
     def _parameters(self) -> dict[str, Any]:
         return {"blocks": self._sets}

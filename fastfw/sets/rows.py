@@ -10,14 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, check_seed, choice, seed_bits
+from fastfw.sets._compiled import Block
 from fastfw.sets._convex import OVERFLOW, RadiusSet, finite, pair_of, radius_of
 from fastfw.sets._projections import row_thresholds, within
 from fastfw.sets._vertex import Vertex, decoded, signed_code
 
-__all__ = ["TIES", "RowL1Ball", "RowVertex"]
-
-#: Names of the ways in which oracles of l1 balls choose among equal entries.
-TIES = ("first", "random")
+__all__ = ["RowL1Ball", "RowVertex"]
 
 
 class RowVertex(Vertex):
@@ -71,7 +69,7 @@ class L1Rows(RadiusSet):
     ) -> None:
         self._shape = shape
         self._radius = radius_of(radius)
-        self._ties: str = choice(ties, "ties", TIES)
+        self._ties: str = choice(ties, "ties", ("first", "random"))
         self._seed = check_seed(seed)
         self._key = np.uint64(seed_bits(self._seed) if ties == "random" else 0)
 
@@ -89,6 +87,10 @@ class L1Rows(RadiusSet):
     def tie_key(self) -> np.uint64:
         """Key of the random ties, as kernels take it."""
         return self._key
+
+    def _block(self, n: int, length: int) -> Block:
+        kind = "L1" if self._ties == "first" else "L1_RANDOM"
+        return Block(kind, n, length, self._radius, key=self._key)
 
     def _rows(self, x: FloatArray) -> FloatArray:
         """Return a point as its rows, a view."""
@@ -213,3 +215,6 @@ class RowL1Ball(L1Rows):
         """Return the vertex of a code."""
         indices, values = decoded(code, self._radius)
         return RowVertex(indices, values.astype(dtype), self._shape)
+
+    def _blocks(self) -> list[Block]:
+        return [self._block(*self._shape)]

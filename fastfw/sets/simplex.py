@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, positive_int
+from fastfw.sets._compiled import Block
 from fastfw.sets._convex import RadiusSet, radius_of
 from fastfw.sets._projections import project_simplex
 from fastfw.sets.l1 import L1Vertex
@@ -75,6 +76,9 @@ class Simplex(RadiusSet):
     def decode(self, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> L1Vertex:
         """Return the vertex of a code."""
         return L1Vertex(int(code[0]), self._radius, self._shape, dtype)
+
+    def _blocks(self) -> list[Block]:
+        return [Block("SIMPLEX", 1, *self._shape, self._radius)]
 
     def _parameters(self) -> dict[str, Any]:
         return {"size": self._shape[0], "radius": self._radius}
