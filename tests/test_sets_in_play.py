@@ -4,14 +4,18 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import fastfw as fw
 from fastfw.experiments.methods import METHODS
 from fastfw.learners._method import Constants
-from learner_cases import Quadratic
+from fastfw.sets._compiled import blocks_of
+from learner_cases import RECURSIVE, Quadratic
 from set_cases import SETS
 
 SMALL = [name for name in SETS if "large" not in name]
+#: Those that compiled rounds play.
+ROWS = [name for name in SMALL if blocks_of(SETS[name]())]
 ROUNDS = 12
 
 SIZES: dict = {"rounds": ROUNDS, "seed": 0, "inner_steps": 4, "sub_batch_size": None}
@@ -98,6 +102,36 @@ def test_offline_methods(offline, name):
     wanted = dense.fit(X, np.zeros(len(X), int), iterations=30)
     assert np.abs(result.decision - wanted.decision).max() <= 1e-12 * (own.diameter + 1)
     assert own.contains(result.decision, tol=1e-12)
+
+
+LAYOUTS = {
+    "dense": lambda X, y: fw.Dataset(X / 255, y),
+    "bytes": lambda X, y: fw.Dataset(X, y, scale=1 / 255),
+    "csr": lambda X, y: fw.Dataset(sparse.csr_array(X / 255), y),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("method", RECURSIVE)
+@pytest.mark.parametrize("name", ROWS)
+def test_compiled_rounds_follow_the_oracle(method, name, layout):
+    """In a network's first layer, beside what is in the next: sets of one row can be there, too."""
+    own = SETS[name]()
+    (block,) = blocks_of(own)
+    problem = fw.OneHiddenLayer(block.length, block.n, 3, "tanh")  # of 2 classes vertices tie
+    rest = problem.shape[0] - block.n * block.length
+    M = fw.ProductSet([own, fw.L1Ball(rest, radius=2.0)])
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 256, (24, block.length), np.uint8)
+    X[rng.random(X.shape) < 0.4] = 0
+    data = LAYOUTS[layout](X, np.arange(24) % 3)
+    fused, steps = (method(problem, M, step=0.9, engine=engine) for engine in ("fused", "steps"))
+    for learner in (fused, steps):
+        if isinstance(learner, fw.OfflineLearner):
+            learner.fit(data, iterations=8)
+        else:
+            learner.run(fw.iid_stream(data, batch_size=4, rounds=8, seed=1))
+    assert np.abs(fused.play() - steps.play()).max() <= 1e-12 * own.diameter
 
 
 def test_nodes_that_json_does_not_know(tmp_path):
