@@ -8,8 +8,10 @@ one pass over the chunks that have them; sums over all rows are taken chunk by c
 from __future__ import annotations
 
 import copy
+import math
 import os
 import sys
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,10 +23,10 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import IndexArray, batch_parts, features, freeze, labels
+from fastfw._checks import IndexArray, batch_parts, features, labels
 from fastfw._csr import check_matrix, csr_parts, is_sparse, stacked, take_rows
 
-__all__ = ["Chunks", "DaskChunks", "ahead", "check_chunk", "chunks_of", "is_dask"]
+__all__ = ["Chunks", "DaskChunks", "Memory", "ahead", "check_chunk", "chunks_of", "is_dask"]
 
 T = TypeVar("T")
 Make: TypeAlias = Callable[..., Any]
@@ -46,6 +48,35 @@ class Form(NamedTuple):
     n_features: int
     dtype: np.dtype[Any]
     finite: bool = True
+
+
+class Memory:
+    """Memory that is used again when nothing refers to what it was lent for any more.
+
+    The system clears pages that it hands out, which takes as long as it does to fill them.
+    """
+
+    def __init__(self) -> None:
+        self._free: list[npt.NDArray[np.uint8]] = []
+
+    def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """Return an array of any contents; it is not in use before it is lent."""
+        size = math.prod(shape) * dtype.itemsize
+        while self._free:
+            memory = self._free.pop()
+            if memory.size >= size:
+                break
+        else:
+            memory = np.empty(size, np.uint8)
+        return memory[:size].view(dtype).reshape(shape)
+
+    def lent(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return an array of `array` as it is now, read-only."""
+        memory: Any = array.base
+        # views of it end at this one, and not at the memory, which is no base as arrays are
+        whole = np.frombuffer(memoryview(memory).toreadonly(), array.dtype, array.size)
+        weakref.finalize(whole, self._free.append, memory).atexit = False
+        return whole.reshape(array.shape)
 
 
 class Chunks(ABC):
@@ -76,15 +107,15 @@ class Chunks(ABC):
     #: Whether another thread may collect rows while those before are used.
     reads_ahead = True
     _finite = True
+    _memory: Memory | None = None
 
     @abstractmethod
     def _each(self, f: Make, what: What, *common: Any) -> Iterable[Any]:
         """Yield f(features of chunk k, form, *common, *own) for pairs (k, own), k increasing."""
 
-    @property
-    def _shares_memory(self) -> bool:
-        """Whether chunks are made in this process."""
-        return True
+    def _place(self, memory: Memory, shape: tuple[int, int]) -> Any:
+        """Return an array into which rows are written where chunks are made, or None."""
+        return None
 
     @property
     def n_samples(self) -> int:
@@ -111,9 +142,12 @@ class Chunks(ABC):
             return self
         return self._with(dtype=np.dtype(dtype))
 
-    def unlooked(self) -> Chunks:
-        """Return the same, of whose dense rows `gather` does not look whether they are finite."""
-        return self._with(_finite=False)
+    def in_passing(self, finite: bool) -> Chunks:
+        """Return the same for one pass, in which memory of rows is used again.
+
+        Whether dense rows are finite is looked for if so wanted.
+        """
+        return self._with(_finite=finite, _memory=Memory())
 
     def _with(self, **changes: Any) -> Chunks:
         other = copy.copy(self)
@@ -147,7 +181,8 @@ class Chunks(ABC):
         chunk = np.searchsorted(self.ends, rows, side="right") - 1
         touched, first = np.unique(chunk, return_index=True)
         before = 0 if held is None else held.shape[0]
-        out = np.empty((before + rows.size, self.n_features), self.dtype)
+        memory, shape = self._memory or Memory(), (before + rows.size, self.n_features)
+        out = self._place(memory, shape)
         spans = [slice(before + a, before + b) for a, b in pairwise([*first, rows.size])]
         wanted = [
             (k, (start, own - start, span))
@@ -156,17 +191,19 @@ class Chunks(ABC):
                 strict=True,
             )
         ]  # fmt: skip
-        parts = iter(self._each(_rows_of, wanted, out if self._shares_memory else None))
+        parts = iter(self._each(_rows_of, wanted, out))
         part = next(parts)
         if is_sparse(part):
             return stacked([*([] if held is None else [held]), part, *parts])
+        if out is None:
+            out = memory.array(shape, self.dtype)
         out[:before] = 0.0 if held is None else held
         for span in spans:
             if part is not None:
                 out[span] = part
             part = None  # before the next one is there
             part = next(parts, None)
-        return freeze(out)
+        return memory.lent(out)
 
     @property
     def _form(self) -> Form:
@@ -273,13 +310,17 @@ class DaskChunks(Chunks):
             raise ValueError(f"X is empty: its shape is {X.shape}")
         self.X = X
 
-    @property
-    def _shares_memory(self) -> bool:
+    @cached_property
+    def _dense(self) -> bool:
+        return not is_sparse(self.X._meta)
+
+    def _place(self, memory: Memory, shape: tuple[int, int]) -> Any:
         import dask.local
         import dask.threaded
 
         used = dask.base.get_scheduler(collections=[self.X])
-        return used in (dask.threaded.get, dask.local.get_sync)
+        shared = self._dense and used in (dask.threaded.get, dask.local.get_sync)
+        return memory.array(shape, self.dtype) if shared else None
 
     @cached_property
     def blocks(self) -> list[Any]:
@@ -289,7 +330,7 @@ class DaskChunks(Chunks):
 
     @cached_property
     def at_once(self) -> int:
-        if not is_sparse(self.X._meta):  # else what is in a row is seen when it is made
+        if self._dense:  # else what is in a row is seen when it is made
             return max(1, _HELD // (self.n_features * self.dtype.itemsize))
         return super().at_once
 

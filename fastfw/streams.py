@@ -473,12 +473,18 @@ class IndexedStream:
                     yield Batch._trusted(part.data, rows)
             del part
 
-    def _held_parts(self) -> Iterator[IndexedStream]:
-        """Yield the stream itself; of chunks, one stream after the other of rows that are held."""
+    def _held_parts(self, finite: bool = True) -> Iterator[IndexedStream]:
+        """Yield the stream itself; of chunks, one stream after the other of rows that are held.
+
+        Whether their dense rows are finite is looked for if so wanted.
+        """
         if isinstance(self.data, Dataset):
             yield self
-        else:
-            yield from ahead(self._parts()) if self.data.reads_ahead else self._parts()
+            return
+        own = copy.copy(self)
+        own.data = self.data.in_passing(finite)
+        parts = own._parts()
+        yield from ahead(parts) if self.data.reads_ahead else parts
 
     def _parts(self) -> Iterator[IndexedStream]:
         for block in self._row_blocks(max(1, self.data.at_once // self.batch_size)):

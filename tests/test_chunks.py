@@ -169,6 +169,29 @@ def test_a_pass_over_the_chunks_reads_each_once(monkeypatch):
     assert sum(len(batch) for batch in stream) == sum(read) == N
 
 
+def test_memory_is_used_again_where_nobody_has_its_rows(monkeypatch):
+    memory = _chunks.Memory()
+    first = memory.lent(memory.array((4, 2), np.dtype(float)))
+    part, at = first[1:], first.ctypes.data
+    del first
+    assert memory.array((4, 2), np.dtype(float)).ctypes.data != at
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        part.flags.writeable = True
+    del part
+    assert memory.array((3, 2), np.dtype(float)).ctypes.data == at
+    monkeypatch.setattr(_chunks, "_HELD", 20 * D * 8)
+    kept = [*STREAMS["as they lie"](*of_dask())]
+    np.testing.assert_array_equal(np.concatenate([batch.X for batch in kept]), X)
+
+
+def test_many_columns_that_are_nearly_empty_are_held_as_such():
+    wide = sparse.csr_array((np.ones(9), np.arange(9) * 10**8, np.arange(10)), (9, 10**9))
+    lazy = da.from_array(wide, chunks=(3, 10**9), asarray=False)
+    for data in ((lazy, Y[:9]), ([(wide[:5], Y[:5]), (wide[5:], Y[5:9])],)):
+        batches = fw.epoch_stream(*data, batch_size=4, shuffle=False)
+        assert [batch.X.nnz for batch in batches] == [4, 4, 1]
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.int16, np.uint8])
 def test_the_dtype_is_that_of_data_in_memory(dtype):
     A = (9 * X).astype(dtype)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, batch_parts, describe, positive_int
-from fastfw._chunks import Chunks
 from fastfw._interrupts import defer_signals
 from fastfw.learners._results import RunResult, RunSummary
 from fastfw.learners._workers import shared_rounds
@@ -147,13 +145,11 @@ def _rounds(
     if not isinstance(stream, IndexedStream) or not learner._fused:
         yield from _each(learner, stream)
         return
-    indexed, chunks = copy.copy(stream), stream.data
-    told = not learner._needs_finite and learner._dtype in (None, chunks.dtype)
-    if told and isinstance(chunks, Chunks):  # by losses, and then it is looked for
-        indexed.data = chunks.unlooked()
-    for part in indexed._held_parts():
+    data = stream.data
+    told = not learner._needs_finite and learner._dtype in (None, data.dtype)
+    for part in stream._held_parts(finite=not told):  # losses tell, and then it is looked for
         if learner._fused and (learner._fuses_sparse or not part.data.is_sparse):
-            yield from _indexed(learner, part, keep, wishes, chunks)
+            yield from _indexed(learner, part, keep, wishes, data)
         else:
             yield from _each(learner, part)
         del part
