@@ -120,10 +120,25 @@ class FunctionProblem:
         return a number and an array of numbers of the decisions' shape.
         """
         parts = batch_parts(batch) if self._pairs else (batch,)
+        return self._evaluate(*map(read_only, (np.asarray(x), *parts)))
+
+    def of_rows(self, x: npt.ArrayLike, rows: Rows) -> tuple[float, npt.NDArray[Any]]:
+        """Return the same for rows that `rows` gave, in copies to spoil, as in compiled rounds."""
+        X, y = rows.X[rows.rows], rows.y[rows.rows]
+        return self._evaluate(np.array(x), *((X, y) if self._pairs else (X,)))
+
+    def _evaluate(self, *given: Any) -> tuple[float, npt.NDArray[Any]]:
+        """Return what the function does, checked."""
         try:
-            found = self._called(*map(read_only, (np.asarray(x), *parts)))
+            found = self._called(*given)
         except Exception as error:
-            hint = self._hint if self._either and is_pair(batch) else ""
+            hint = ""
+            if self._either and is_pair(given[1]):
+                hint = (
+                    f"; as its further parameters have defaults, {self._name} takes (x, batch), "
+                    "and it was given the pair (X, y) as its batch: write it as "
+                    f"{self._name}(x, X, y), without a default for y"
+                )
             self.raise_short(error, hint)
             if hint and isinstance(error, TypeError | ValueError):
                 kind = ValueError if isinstance(error, ValueError) else TypeError
@@ -144,11 +159,6 @@ class FunctionProblem:
                 f"{_kind(found[1])}"
             )
         return float(loss), real_array(gradient, f"the gradient that {self._name} returns")
-
-    def of_rows(self, x: npt.ArrayLike, rows: Rows) -> tuple[float, npt.NDArray[Any]]:
-        """Return the same for rows that `rows` gave."""
-        X, y = rows.X[rows.rows], rows.y[rows.rows]
-        return self.loss_and_gradient(x, (X, y) if self._pairs else X)
 
     def raise_short(self, error: Exception, hint: str = "") -> None:
         """Raise what Numba says of the function in one line, if the error is of Numba's making."""
@@ -175,14 +185,6 @@ class FunctionProblem:
             f"{self._name} takes (x, batch), so batches of compiled rounds must be single arrays "
             f"with a row for each sample, but one is {_kind(batch)}; for pairs (X, y) "
             f'write it as {self._name}(x, X, y), without defaults, or use engine="steps"'
-        )
-
-    @property
-    def _hint(self) -> str:
-        return (
-            f"; as its further parameters have defaults, {self._name} takes (x, batch), and it was "
-            f"given the pair (X, y) as its batch: write it as {self._name}(x, X, y), without a "
-            "default for y"
         )
 
     @property
@@ -228,10 +230,9 @@ def problem_from_function(
     Notes
     -----
     A function that Numba compiled (``@numba.njit``) is called from compiled code, without Python
-    between rounds, by `ORGFW`, `OSFW`, `RegularizedOFW`, `SVRF` and `SpiderFW` over `RowL1Ball`,
-    `L1Ball`, `Simplex`, the k-sparse polytopes and products of them, if decisions have one axis or
-    two; batches are then arrays with a row for each sample. Everywhere else it is called as any
-    other function is.
+    between rounds, by `ORGFW`, `OSFW`, `RegularizedOFW`, `SVRF` and `SpiderFW` over the sets that
+    the argument `engine` of `ORGFW` names, if decisions have one axis or two; batches are then
+    arrays with a row for each sample. Everywhere else it is called as any other function is.
 
     Examples
     --------

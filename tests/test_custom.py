@@ -401,8 +401,8 @@ def of_shape(w, X, y):
 
 @numba.njit
 def greedy(w, X, y):
-    w[0] = 7.0
-    return 1.0, np.ones(3)
+    w[0] = X[0, 0] = 7.0
+    return 1.0, np.ones(3 + y[0])
 
 
 @pytest.mark.parametrize("shape", [(3, 2), (3, 5), (4, 3)])
@@ -417,11 +417,15 @@ def test_compiled_gradients_of_another_shape_are_refused(shape):
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="what it gets is then read-only")
-def test_compiled_functions_cannot_spoil_the_decision():
-    ball = fw.L1Ball(3, 1.0)
-    learner = fw.ORGFW(fw.problem_from_function(greedy, 3), ball)
-    learner.observe((np.ones((2, 2)), np.zeros(2, int)))
+@pytest.mark.parametrize("method", [fw.ORGFW, fw.RegularizedOFW])
+def test_compiled_functions_cannot_spoil_the_decision(method):
+    ball, X = fw.L1Ball(3, 1.0), np.ones((2, 2))
+    learner = method(fw.problem_from_function(greedy, 3), ball)
+    learner.observe((X, np.zeros(2, int)))
     assert ball.contains(learner.play())
+    with pytest.raises(ValueError, match=r"greedy must return a gradient of shape \(3,\)"):
+        learner.observe((X, np.ones(2, int)))
+    assert (X == 1.0).all()
 
 
 def wrong_length(x, X, y):
