@@ -42,17 +42,15 @@ def kernel_rows(blocks: list[Block], n_first: int) -> Any:
     from fastfw.kernels import rng, sets
 
     counts = [block.n for block in blocks]
-    radii = np.repeat([float(block.size) for block in blocks], counts)
-    ends = np.cumsum([block.length for block in blocks for _ in range(block.n)])
+    ends = np.cumsum(np.repeat([block.length for block in blocks], counts), dtype=np.intp)
     ends -= ends[n_first - 1] if n_first else 0
     ends[:n_first] = 0
-    ends = ends.astype(np.intp)
     drawn = [rng.hashed(block.key, r) for block in blocks for r in range(block.n)]
     return sets.Rows(
-        np.repeat([getattr(sets, block.kind) for block in blocks], counts),
-        radii,
-        np.repeat([block.entries for block in blocks], counts),
-        np.array(drawn, np.uint64),
-        ends,
-        np.repeat([block.address for block in blocks], counts),
+        kind=np.repeat([getattr(sets, block.kind) for block in blocks], counts),
+        radius=np.repeat([float(block.size) for block in blocks], counts),
+        count=np.repeat([block.entries for block in blocks], counts),
+        drawn=np.array(drawn, np.uint64),
+        end=ends,
+        address=np.repeat([block.address for block in blocks], counts),
     )

@@ -100,8 +100,8 @@ class ConvexSet(ABC):
     """Base of the feasible sets; learners take any object with shape, lmo, diameter as well.
 
     Its own sets raise a TypeError or a ValueError that names an argument that cannot be used.
-    A subclass gives ``shape``, ``diameter``, `lmo`, `contains`, `start`, and ``_parameters``;
-    ``project(x)`` where a projection is cheap.
+    A subclass gives ``_shape``, ``diameter``, `lmo`, ``_contains``, ``_parameters``, and `start`
+    where that is not zeros; ``project(x)`` where a projection is cheap.
     """
 
     _shape: tuple[int, ...]
@@ -155,7 +155,7 @@ class ConvexSet(ABC):
         bool
         """
         try:
-            point = self._point(x, "x")
+            point = point_of(x, self._shape, "x")
         except (TypeError, ValueError):
             return False
         if not np.isfinite(point).all():
@@ -184,9 +184,6 @@ class ConvexSet(ABC):
         """Return the arguments as JSON holds them; None where it cannot."""
         return self._parameters()
 
-    def _point(self, x: npt.ArrayLike, name: str) -> FloatArray:
-        return point_of(x, self._shape, name)
-
     def _require(self, dtype: np.dtype[Any]) -> None:
         """Refuse a dtype that cannot hold the set's points."""
         radius = getattr(self, "radius", None)
@@ -201,7 +198,7 @@ class ConvexSet(ABC):
 
     def _given(self, x: npt.ArrayLike, name: str) -> FloatArray:
         """Return a given point if its dtype can hold the answer, too."""
-        point = self._point(x, name)
+        point = point_of(x, self._shape, name)
         if point.itemsize < 8:
             self._require(point.dtype)
         return point

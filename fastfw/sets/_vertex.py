@@ -140,9 +140,8 @@ class EntriesVertex(Vertex):
         x.flat[self.indices] += x.dtype.type(scale) * self.values.astype(x.dtype, copy=False)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(indices={self.indices}, values={self.values}, " + (
-            f"shape={self.shape})"
-        )
+        kind, shape = type(self).__name__, self.shape
+        return f"{kind}(indices={self.indices}, values={self.values}, shape={shape})"
 
 
 class DenseVertex(Vertex):

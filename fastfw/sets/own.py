@@ -35,9 +35,10 @@ class CompiledSet:
         n numbers (float64), and its own to spoil; `index` (intp) and `value` (float64) have a place
         for each entry and hold zeros, which may stay where a vertex has fewer.
     entries : int
-        The most nonzero entries of a vertex, of one row: the length of `index` and `value`.
-        Compiled rounds do not see writing beyond it, which spoils other memory; `lmo`, and the
-        constructor for a dozen directions, do.
+        The most nonzero entries of a vertex, of one row: the length of `index` and `value`. With
+        too few, a function that fills the places there are is the oracle of a smaller set. Compiled
+        rounds do not see writing beyond them, which spoils other memory; `lmo`, and the constructor
+        for a dozen directions, do.
     diameter : float
         Largest Euclidean distance of two points, of all rows together, or more.
 
@@ -81,10 +82,9 @@ class CompiledSet:
             )
         self._entries = positive_int(entries, "entries", maximum=self._shape[-1])
         self._diameter = non_negative_float(diameter, "diameter")
-        given: Any = vertex
-        self._vertex = given
+        self._vertex: Any = vertex
         self._name = getattr(vertex, "__name__", "vertex")
-        if not (is_compiled(vertex) or (_interpreted() and callable(given))):
+        if not (is_compiled(vertex) or (_interpreted() and callable(self._vertex))):
             raise TypeError(
                 "vertex must be a function (g, index, value) that Numba compiled: put @numba.njit "
                 f"above it; but it is {describe(vertex)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -73,16 +72,6 @@ class ProductVertex(Vertex):
 
     def __repr__(self) -> str:
         return f"ProductVertex({self.parts})"
-
-
-@contextmanager
-def _named(name: str) -> Iterator[None]:
-    """Name the block in what its set refuses."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        kind = ValueError if isinstance(error, ValueError) else TypeError
-        raise kind(f"block {name!r}: {error}") from error
 
 
 def _code(part: Any) -> npt.NDArray[Any]:
@@ -162,8 +151,11 @@ class ProductSet(ConvexSet):
         """Return what f makes of every block's name and set; errors say of which."""
         found = []
         for name, own in self._sets.items():
-            with _named(name):
+            try:
                 found.append(f(name, own))
+            except (TypeError, ValueError) as error:
+                kind = ValueError if isinstance(error, ValueError) else TypeError
+                raise kind(f"block {name!r}: {error}") from error
         return found
 
     def blocks(self, x: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
@@ -278,15 +270,7 @@ class ProductSet(ConvexSet):
         return found
 
     def _parameters(self) -> dict[str, Any]:
-        return {"blocks": self._sets}
+        return {"blocks": tuple(self._sets.items())}  # whose order counts
 
     def __repr__(self) -> str:
         return f"ProductSet({self._sets})"
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ProductSet):
-            return NotImplemented
-        return list(self._sets.items()) == list(other._sets.items())
-
-    def __hash__(self) -> int:
-        return hash(tuple(self._sets.items()))
