@@ -43,6 +43,8 @@ _BLOCK = 1 << 16
 # Labels that Python looks through before NumPy has begun.
 _FEW = 32
 
+_SEQUENCES = (tuple, list)
+
 
 # --- data -----------------------------------------------------------------------------------------
 
@@ -121,12 +123,16 @@ def labels(
             f"{name} has {len(given)} labels, but {n_samples} are wanted: one for each row"
         )
     canonical = _canonical(given, _INTP)
-    # Seen as unsigned, a negative label is larger than any class number, and so is an uint64 label
-    # that intp cannot hold: one pass finds all three faults.
-    limit = n_classes if n_classes is not None else np.iinfo(np.intp).max
-    seen = canonical.view(np.uintp)
-    if (max(seen.tolist()) if seen.size <= _FEW else seen.max()) >= limit:
-        i = int(np.argmax(seen >= limit))
+    limit = sys.maxsize if n_classes is None else n_classes
+    if canonical.size <= _FEW:
+        few = canonical.tolist()
+        fit = min(few) >= 0 and max(few) < limit
+    else:
+        fit = canonical.view(np.uintp).max() < limit
+    if not fit:
+        # Seen as unsigned, a negative label is larger than any class number, and so is an uint64
+        # label that intp cannot hold.
+        i = int(np.argmax(canonical.view(np.uintp) >= limit))
         if n_classes is None:
             raise ValueError(f"{name}[{i}] is {given[i]}; labels must be 0, 1, ...")
         raise ValueError(
@@ -183,7 +189,7 @@ def fewer_classes_than_rows(y: IndexArray) -> None:
 
 def batch_parts(batch: object) -> tuple[Any, Any]:
     """Split a pair ``(X, y)``, or anything with ``.X`` and ``.y``, without looking at either."""
-    if isinstance(batch, tuple | list) and len(batch) == 2:
+    if isinstance(batch, _SEQUENCES) and len(batch) == 2:
         return batch[0], batch[1]
     try:
         return batch.X, batch.y  # type: ignore[attr-defined]
@@ -477,14 +483,12 @@ def _canonical(given: npt.NDArray[Any], target: np.dtype[Any]) -> npt.NDArray[An
     """Return a canonical, read-only array: the same memory if possible, else one copy."""
     flags = given.flags
     if given.dtype == target and flags.c_contiguous and flags.aligned:
-        if not flags.writeable:
-            return given
         result = given.view()
     else:
         # Overflow and NaN are found by the check that follows, with their position.
         with np.errstate(over="ignore", invalid="ignore"):
             result = np.array(given, dtype=target, order="C")
-    result.flags.writeable = False
+    result.setflags(write=False)
     return result
 
 

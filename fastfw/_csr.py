@@ -25,6 +25,8 @@ _INT32_MAX = np.iinfo(np.int32).max
 
 def is_sparse(X: object) -> bool:
     """Whether X is a sparse array or matrix of SciPy, in any format."""
+    if type(X) is np.ndarray:
+        return False
     scipy_sparse = sys.modules.get("scipy.sparse")
     return scipy_sparse is not None and bool(scipy_sparse.issparse(X))
 
@@ -87,20 +89,20 @@ def csr_features(
 
 def check_matrix(X: Any, name: str, n_features: int | None = None) -> None:
     """Refuse what is no matrix, is empty, or has another number of columns than is wanted."""
-    if X.ndim != 2:
-        single = X.ndim == 1 and not is_sparse(X)
+    shape = X.shape
+    if len(shape) != 2:
+        single = len(shape) == 1 and not is_sparse(X)
         hint = f"; a single sample is {name}[np.newaxis, :]" if single else ""
         raise ValueError(
             f"{name} must be a matrix of shape (n_samples, n_features), but it has shape "
-            f"{X.shape}{hint}"
+            f"{shape}{hint}"
         )
-    if 0 in X.shape:
+    if 0 in shape:
         raise ValueError(
-            f"{name} is empty: its shape is {X.shape}, "
-            "and at least one row and one column are needed"
+            f"{name} is empty: its shape is {shape}, and at least one row and one column are needed"
         )
-    if n_features is not None and X.shape[1] != n_features:
-        raise ValueError(f"{name} has {X.shape[1]} columns, but {n_features} features are wanted")
+    if n_features is not None and shape[1] != n_features:
+        raise ValueError(f"{name} has {shape[1]} columns, but {n_features} features are wanted")
 
 
 def not_finite(name: str, i: int, j: int, value: Any, dtype: np.dtype[Any]) -> ValueError:

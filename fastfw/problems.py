@@ -76,6 +76,12 @@ def all_rows(n: int) -> IndexArray:
     return freeze(np.arange(n, dtype=np.intp))
 
 
+@lru_cache(maxsize=8)
+def one_round(n: int) -> IndexArray:
+    """Where a round of n rows starts and ends."""
+    return np.array([0, n], np.intp)
+
+
 def _real(A: Any) -> Any:
     """Dtype that features have, or are decoded to."""
     return A[1].dtype if isinstance(A, tuple) else A.dtype
@@ -170,8 +176,8 @@ class Classification:
             return self._rows_of(batch, all_rows(len(batch)), dtype, coded)
         X, y = batch_parts(batch)
         X = features(X, n_features=self.n_features, dtype=dtype, finite=finite, sparse=True)
-        y = labels(y, n_samples=X.shape[0], n_classes=self.n_classes)
-        return Rows(X, y, all_rows(X.shape[0]))
+        n = X.shape[0]
+        return Rows(X, labels(y, n_samples=n, n_classes=self.n_classes), all_rows(n))
 
     def _rows_of(
         self, data: Dataset, rows: IndexArray, dtype: npt.DTypeLike | None, coded: bool

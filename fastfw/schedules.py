@@ -142,8 +142,6 @@ def raised(t: Any, exponent: float) -> Any:
 
 def value_at(schedule: Schedule, t: int, name: str) -> float:
     """Value of a schedule in round t, checked to be a number in [0, 1]."""
-    if type(schedule) in _OWN:
-        return schedule(t)
     return fraction(schedule(t), f"{name} in round {t}")
 
 
@@ -152,12 +150,18 @@ class Schedules(dict[str, Schedule]):
 
     def at(self, name: str, t: Any) -> Any:
         """Value of one of them in round t, checked, or values in an array of rounds."""
-        schedule = self[name]
-        if not isinstance(t, np.ndarray):
-            return value_at(schedule, t, name)
+        schedule: Any = self[name]
+        many = isinstance(t, np.ndarray)
         if type(schedule) in _OWN:
-            return schedule.over(t)  # type: ignore[attr-defined]
-        return np.array([value_at(schedule, i, name) for i in t.tolist()])
+            return schedule.over(t) if many else schedule(t)
+        if many:
+            return np.array([value_at(schedule, i, name) for i in t.tolist()])
+        return value_at(schedule, t, name)
+
+    @property
+    def formulas(self) -> bool:
+        """Whether all of them are made here, so that they depend on the round alone."""
+        return all(type(schedule) in _OWN for schedule in self.values())
 
     def require(self, dtype: np.dtype[Any]) -> None:
         """Refuse constants so small that parameters of a dtype would never move."""

@@ -21,7 +21,7 @@ from fastfw.learners._learner import Learner, State
 from fastfw.learners._results import Round, RunResult, point_of
 from fastfw.learners._streaming import Wishes, checked_rounds, play_stream, require_stream
 from fastfw.network import OneHiddenLayer
-from fastfw.problems import Rows, SoftmaxRegression
+from fastfw.problems import Rows, SoftmaxRegression, one_round
 from fastfw.streams import Batch, Dataset
 
 __all__ = ["OnlineLearner", "Round", "RunResult"]
@@ -222,8 +222,7 @@ class OnlineLearner(Learner):
             rows = self._problem.rows(
                 batch, dtype, finite=self._needs_finite, coded=self._fuses_codes
             )
-            starts = np.zeros(2, np.intp)
-            starts[1] = rows.rows.size
+            starts = one_round(rows.rows.size)
             if self._loops:
                 losses = self._advance(rows, starts, batch, dtype)
             else:  # a round takes several steps
@@ -391,7 +390,7 @@ class OnlineLearner(Learner):
         engine: Any = self._open(dtype) if self._engine is None else self._engine
         if isinstance(engine, LazyEngine):
             engine = engine.suited(is_sparse(rows.X))
-        t, n, losses = self._t, starts.size - 1, np.zeros(starts.size)
+        t, losses = self._t, np.zeros(starts.size)
         try:
             done = self._play_rounds(engine, rows, starts, losses)
             if done:
@@ -404,13 +403,13 @@ class OnlineLearner(Learner):
                 self._engine, self._dtype, self._played, self._fused = engine, dtype, None, True
                 self._t = t + whole
             raise
-        if done < n:
+        if done < starts.size - 1:
             self._problem.rows(batch, dtype)  # names NaN or infinity in the features
             wider = ", or use dtype=float64" if dtype == np.float32 else ""
             advice = f"; rescale the features{wider}"
             what = what_is_not_finite(self._problem, losses[done], advice)
             raise FloatingPointError(f"round {self._t}: {what}")
-        return losses[:-1]
+        return losses
 
 
 def _has_sparse_features(batch: Any) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, ClassVar
 
+import numpy as np
+
 from fastfw._checks import FloatArray, IndexArray
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import Engine
@@ -15,6 +17,9 @@ from fastfw.problems import Rows
 __all__ = ["RecursiveLearner", "State"]
 
 State = dict[str, Any]
+
+# Rounds whose coefficients are found at once where they are played one by one.
+_AHEAD = 64
 
 
 class RecursiveLearner(OnlineLearner):
@@ -32,6 +37,9 @@ class RecursiveLearner(OnlineLearner):
     _shareable = True
     #: What the engine has to know of the method.
     _plan: ClassVar[Plan] = Plan()
+    _made = (*OnlineLearner._made, "_ahead")
+    #: A round, the constants and the coefficients of that round and of the next ones.
+    _ahead: tuple[int, tuple[float, ...], FloatArray] = (0, (), np.empty((0, 6, 1)))
 
     @abstractmethod
     def _recursion(self, t: Any) -> tuple[Any, ...]:
@@ -63,6 +71,19 @@ class RecursiveLearner(OnlineLearner):
         return LinearEngine(self.problem, self.set, start, plan)
 
     def _play_rounds(self, engine: Any, rows: Rows, starts: IndexArray, losses: FloatArray) -> int:
-        how = in_rounds(self._recursion, self._t, starts.size - 1)
-        done: int = engine.rounds(how, rows, starts, losses)
+        done: int = engine.rounds(self._in_rounds(starts.size - 1), rows, starts, losses)
         return done
+
+    def _in_rounds(self, k: int, *constants: float) -> Any:
+        """Return the coefficients of the next k rounds, a column each, see `_recursion`."""
+        t = self._t
+        first, given, ahead = self._ahead
+        if k == 1 and 0 <= t - first < len(ahead) and constants == given:
+            return ahead[t - first]
+        known = k == 1 and self._schedules.formulas
+        found = in_rounds(lambda t: self._recursion(t, *constants), t, _AHEAD if known else k)
+        if not known:
+            return found
+        ahead = np.ascontiguousarray(found.T)[:, :, np.newaxis]
+        self._ahead = t, constants, ahead
+        return ahead[0]

@@ -204,7 +204,7 @@ def _indexed(
                 whole = wishes.on_error == "keep" and not learner._loops
                 try:
                     with learner._guard.state, defer_signals() if whole else nullcontext():
-                        return learner._advance(rows, starts, data, dtype)
+                        return learner._advance(rows, starts, data, dtype)[:-1]
                 except FloatingPointError:
                     if stream._origin is not None:
                         source.gather(np.unique(stream._origin))

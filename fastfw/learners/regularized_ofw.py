@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from fastfw._checks import FloatArray, IndexArray, in_range, non_negative_float,
 from fastfw.learners._constant import ScaledLearner, constant_of_rows
 from fastfw.learners._linear import RecursiveLearner, State
 from fastfw.learners._oracles import evaluate, line_search, toward, vertex
-from fastfw.learners.compiled import Plan, in_rounds
+from fastfw.learners.compiled import Plan
 from fastfw.problems import Rows
 from fastfw.schedules import RootSchedule, raised
 
@@ -143,8 +142,7 @@ class RegularizedOFW(ScaledLearner, RecursiveLearner):
             first = Rows(rows.X, rows.y, rows.rows[: starts[1]])
             c = constant_of_rows(self.problem, self.set, engine.decision(), first)
         engine.constant[...] = c  # of an engine that nobody has seen, if it had none
-        how = in_rounds(partial(self._recursion, c=c), self._t, starts.size - 1)
-        return int(engine.rounds(how, rows, starts, losses))
+        return int(engine.rounds(self._in_rounds(starts.size - 1, c), rows, starts, losses))
 
     def _options(self) -> dict[str, Any]:
         return {**super()._options(), **({"step": "line-search"} if self._searches else {})}
