@@ -13,9 +13,8 @@ import pickle
 import struct
 import zlib
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -158,97 +157,87 @@ def read_records(path: Path) -> _Batch:
 
 def read_pickle(path: Path) -> _Batch:
     """Read a file of CIFAR-10's Python version, running nothing that it may ask for."""
-    unpickler = _Unpickler(path)
     try:
-        found = unpickler.load()
+        found = _Unpickler(path.read_bytes()).load()
         if not isinstance(found, dict):
             raise ValueError(f"a {type(found).__name__}, where a dictionary is wanted")
         # Python 2 wrote the keys as bytes
         entries = {k.encode() if isinstance(k, str) else k: v for k, v in found.items()}
-        pixels = _pixels(entries.get(b"data"))
-        return pixels, _labels(entries.get(b"labels"), len(pixels))
-    except _Refused:
-        raise
+        array, labels = entries.get(b"data"), entries.get(b"labels")
+        pixels = array.values if isinstance(array, _Array) else None
+        if pixels is None:
+            raise ValueError("no array 'data'")
+        if pixels.ndim != 2 or pixels.shape[1] != _CIFAR_PIXELS or not len(pixels):
+            raise ValueError(f"'data' has shape {pixels.shape}, (n, {_CIFAR_PIXELS}) is wanted")
+        if not isinstance(labels, list):
+            raise ValueError("no list 'labels'")
+        if len(labels) != len(pixels):
+            raise ValueError(f"{len(pixels)} images, but {len(labels)} labels")
+        return pixels, np.frombuffer(bytes(labels), np.uint8)
+    except _Refused as error:
+        raise ValueError(
+            f"{path}: asks for {error}, which is neither an array nor bytes, a list or a "
+            "dictionary; such a pickle can run any code, so nothing of it was loaded or run: "
+            "fetch the file again from where CIFAR-10 is published, and trust this copy no further"
+        ) from None
     except MemoryError:
         raise ValueError(f"{path}: claims more content than fits into memory") from None
     # Damage surfaces as a dozen kinds of exception from the unpickler.
     except Exception as error:
         raise ValueError(
             f"{path}: not a batch of CIFAR-10's Python version, or damaged: "
-            f"{escape(str(error), 200)}"
+            f"{escape(str(error) or type(error).__name__, 200)}"
         ) from None
 
 
-def refuse_calls(path: Path) -> None:
-    """Raise ValueError if a pickle, of whose content nothing is wanted, asks for a function."""
-    try:
-        _Unpickler(path).load()
-    except _Refused:
-        raise
-    except Exception:  # damage does no harm
-        return
-
-
-class _Refused(ValueError):
+class _Refused(Exception):
     """A pickle asks for what it does not get."""
 
 
 class _Dtype:
     """Stands for the dtype of unsigned bytes."""
 
-    def __setstate__(self, state: Any) -> None:
-        if not (isinstance(state, tuple) and len(state) == 8 and state[2:5] == (None,) * 3):
-            raise ValueError("bytes with fields")
+    def __init__(self, code: object, *_: object) -> None:
+        if code not in ("u1", b"u1"):
+            raise ValueError(f"an array of type '{escape(code)}', where bytes (u1) are wanted")
+
+    def __setstate__(self, state: object) -> None: ...
 
 
-class ArrayOfBytes:
-    """What a pickle says of an array: (version, shape, dtype, Fortran order, content)."""
+class _Array:
+    """Stands for an array of unsigned bytes."""
 
-    def __init__(self, state: Any = None) -> None:
-        self.state = state
+    values: _ByteArray | None = None
 
-    def __setstate__(self, state: Any) -> None:
-        self.state = state
+    def __init__(self, *_: object) -> None: ...
 
-
-class _Content(io.BytesIO):
-    """The content of a file, which says so where it is shorter than it promised."""
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        found = super().read(size)
-        if size is not None and len(found) < size:
-            raise ValueError(f"{size} bytes are promised, but {len(found)} follow")
-        return found
+    def __setstate__(self, state: object) -> None:
+        match state:
+            case _, tuple(shape), _Dtype(), fortran, bytes(content) | bytearray(content):
+                flat = np.frombuffer(content, np.uint8)
+                self.values = flat.reshape(shape, order="F" if fortran else "C")
+            case _:
+                raise ValueError("an array that holds no bytes")
 
 
-#: Instructions for plain data and for names, which lead no further than `find_class`.
-_DATA = """
-    PROTO FRAME STOP MARK NONE NEWTRUE NEWFALSE INT LONG BININT BININT1 BININT2 LONG1 LONG4 FLOAT
-    BINFLOAT STRING BINSTRING SHORT_BINSTRING UNICODE BINUNICODE SHORT_BINUNICODE BINUNICODE8
-    BINBYTES SHORT_BINBYTES BINBYTES8 EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 EMPTY_LIST
-    LIST APPEND APPENDS EMPTY_DICT PUT BINPUT LONG_BINPUT MEMOIZE GET BINGET
-    LONG_BINGET GLOBAL STACK_GLOBAL EXT1 EXT2 EXT4
-"""
-#: Instructions that run code, and what they ask for.
-_RUN = {
-    "OBJ": "an object of a class",
-    "NEWOBJ": "a new object of a class",
-    "NEWOBJ_EX": "a new object of a class, with named arguments",
-    "PERSID": "an object outside of the file",
-    "BINPERSID": "an object outside of the file",
-    "NEXT_BUFFER": "a buffer outside of the file",
-    "READONLY_BUFFER": "a buffer outside of the file",
-}
-#: Names that are known.
-_NAMES = {
-    ("numpy", "ndarray"),
-    ("numpy", "dtype"),
-    # by which Python 3 writes bytes, and no bytes, into older kinds of pickles
-    ("_codecs", "encode"),
-    ("__builtin__", "bytes"),
-}
-for _core in ("numpy.core", "numpy._core"):  # of NumPy 1 and 2
-    _NAMES |= {(f"{_core}.multiarray", "_reconstruct"), (f"{_core}.numeric", "_frombuffer")}
+def _from_buffer(content: object, dtype: object, shape: object, order: object) -> _Array:
+    array = _Array()
+    array.__setstate__((1, shape, dtype, order == "F", content))
+    return array
+
+
+def _build(unpickler: Any) -> None:
+    """Set the state of what stands for an array, and of nothing else."""
+    built = unpickler.stack[-2]
+    if not isinstance(built, _Array | _Dtype):
+        raise _Refused(f"attributes of {type(built).__name__}")
+    pickle._Unpickler.dispatch[pickle.BUILD[0]](unpickler)
+
+
+def _bytearray(unpickler: Any) -> None:
+    """Take as many bytes as are there."""
+    (size,) = struct.unpack("<Q", unpickler.read(8))
+    unpickler.append(bytearray(unpickler.read(size)))
 
 
 class _Unpickler(pickle._Unpickler):
@@ -257,161 +246,38 @@ class _Unpickler(pickle._Unpickler):
     The one in Python: the one in C makes room for whatever is promised.
     """
 
-    def __init__(self, path: Path) -> None:
-        content = path.read_bytes()
-        self._file = _Content(content)
-        super().__init__(self._file, encoding="bytes")
-        self._path = path
-        self._room = len(content)  # bytes that text may still be encoded to: it is part of the file
+    dispatch: ClassVar[dict[int, Any]] = {
+        **pickle._Unpickler.dispatch,
+        pickle.BUILD[0]: _build,
+        pickle.BYTEARRAY8[0]: _bytearray,
+    }
 
-    def load(self) -> Any:
-        """Return what the file holds."""
-        found = super().load()
-        reader: Any = self
-        left = len(reader.read(-1)) + len(self._file.read())
-        if left:
-            raise ValueError(f"{left} bytes follow the end of the pickle")
-        return found
-
-    def refuse(self, what: str) -> NoReturn:
-        """Say what is asked for, and what to do."""
-        raise _Refused(
-            f"{self._path}: asks for {escape(what)}, which is neither an array nor bytes, a list "
-            "or a dictionary; such a pickle can run any code, so nothing of it was loaded or run: "
-            "fetch the file again from where CIFAR-10 is published, and trust this copy no further"
-        )
+    def __init__(self, content: bytes) -> None:
+        super().__init__(io.BytesIO(content), encoding="bytes")
+        self._room = len(content)
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return what stands for a name; nothing is imported."""
-        if (module, name) not in _NAMES:
-            self.refuse(f"{module}.{name}")
-        return partial(self._make, name)
+        """Return what stands for a name that arrays and bytes need; nothing is imported."""
+        match module, name:
+            case ("numpy", "ndarray") | (
+                "numpy.core.multiarray" | "numpy._core.multiarray",
+                "_reconstruct",
+            ):
+                return _Array
+            case "numpy.core.numeric" | "numpy._core.numeric", "_frombuffer":
+                return _from_buffer
+            case "numpy", "dtype":
+                return _Dtype
+            case "_codecs", "encode":  # by which Python 3 writes bytes into older kinds of pickles
+                return self._encode
+        raise _Refused(escape(f"{module}.{name}"))
 
     def get_extension(self, code: int) -> None:
         """Refuse what programs register with `copyreg`."""
-        self.refuse(f"the object registered under number {code}")
+        raise _Refused(f"the object registered under number {code}")
 
-    def _make(self, *call: Any) -> Any:
-        """Do what a known name stands for."""
-        match call:
-            case "_reconstruct", partial(args=("ndarray",)), (0,), "b" | b"b":
-                return ArrayOfBytes()
-            case "_frombuffer", content, dtype, shape, "C" | "F" as order:
-                return ArrayOfBytes((1, shape, dtype, order == "F", content))
-            case ("dtype", code) | ("dtype", code, int(), int()):
-                plain = code.decode("latin-1") if isinstance(code, bytes) else code
-                if plain not in ("u1", "|u1", "uint8"):
-                    raise ValueError(
-                        f"an array of type '{escape(plain)}', where bytes (u1) are wanted"
-                    )
-                return _Dtype()
-            case "encode", str(text), "latin1":
-                self._room -= len(text)
-                if self._room < 0:
-                    raise ValueError("more bytes than the file has")
-                return text.encode("latin-1")
-            case ("bytes",):
-                return b""
-        raise ValueError(f"{call[0]} with arguments that no array has")
-
-
-def _code(name: str) -> int:
-    """Return the code of an instruction."""
-    return int(getattr(pickle, name)[0])
-
-
-_as_python: dict[int, Callable[[Any], None]] = pickle._Unpickler.dispatch
-
-
-def _reduce(unpickler: Any) -> None:
-    called = unpickler.stack[-2]
-    if not isinstance(called, partial):
-        unpickler.refuse(f"a call of {type(called).__name__}")
-    _as_python[_code("REDUCE")](unpickler)
-
-
-def _build(unpickler: Any) -> None:
-    built = unpickler.stack[-2]
-    if not isinstance(built, ArrayOfBytes | _Dtype):
-        unpickler.refuse(f"attributes of {type(built).__name__}")
-    _as_python[_code("BUILD")](unpickler)
-
-
-def _inst(unpickler: Any) -> None:
-    names = [unpickler.readline()[:-1].decode("latin-1") for _ in range(2)]
-    unpickler.refuse(f"an object of {'.'.join(names)}")
-
-
-def _bytearray(unpickler: Any) -> None:
-    (size,) = struct.unpack("<Q", unpickler.read(8))
-    unpickler.append(bytearray(unpickler.read(size)))
-
-
-def _with_text_keys(name: str, keys: slice) -> Callable[[Any], None]:
-    """Make an instruction for dictionaries look at keys, where they lie on the stack.
-
-    Others than text may take forever to be compared, or more stack than there is.
-    """
-
-    def load(unpickler: Any) -> None:
-        if not all(isinstance(key, str | bytes) for key in unpickler.stack[keys]):
-            raise ValueError("a dictionary with keys that are not text")
-        _as_python[_code(name)](unpickler)
-
-    return load
-
-
-class _Instructions(dict[int, Callable[[Any], None]]):
-    """What is done at each instruction, by its code."""
-
-    def __missing__(self, code: int) -> Any:
-        raise ValueError(f"byte {code:02x} is no instruction for data")
-
-
-_Unpickler.dispatch = _Instructions(
-    {
-        **{_code(name): _as_python[_code(name)] for name in _DATA.split()},
-        **{_code(name): partial(_Unpickler.refuse, what=what) for name, what in _RUN.items()},
-        _code("REDUCE"): _reduce,
-        _code("BUILD"): _build,
-        _code("INST"): _inst,
-        _code("BYTEARRAY8"): _bytearray,
-        _code("SETITEM"): _with_text_keys("SETITEM", slice(-2, -1)),
-        _code("SETITEMS"): _with_text_keys("SETITEMS", slice(0, None, 2)),
-        _code("DICT"): _with_text_keys("DICT", slice(0, None, 2)),
-    }
-)
-
-
-def _pixels(array: object) -> _ByteArray:
-    """Return the array that is described."""
-    if not isinstance(array, ArrayOfBytes):
-        raise ValueError("no array 'data'")
-    if not (isinstance(array.state, tuple) and len(array.state) == 5):
-        raise ValueError("'data' is an array without content")
-    version, shape, dtype, fortran, content = array.state
-    if version != 1 or not isinstance(fortran, bool | int):
-        raise ValueError("'data' is an array of unknown layout")
-    if not isinstance(dtype, _Dtype) or not isinstance(content, bytes | bytearray):
-        raise ValueError("'data' is not an array of bytes")
-    if not (
-        isinstance(shape, tuple)
-        and [type(n) for n in shape] == [int, int]
-        and shape[0] > 0
-        and shape[1] == _CIFAR_PIXELS
-    ):
-        raise ValueError(f"'data' has shape {escape(shape)}, (n, {_CIFAR_PIXELS}) is wanted")
-    if math.prod(shape) != len(content):
-        raise ValueError(f"'data' has {len(content)} bytes, but shape {shape} takes another number")
-    return np.frombuffer(content, np.uint8).reshape(shape, order="F" if fortran else "C")
-
-
-def _labels(values: object, count: int) -> _ByteArray:
-    """Return the list of labels as bytes."""
-    if not isinstance(values, list) or not all(type(value) is int for value in values):
-        raise ValueError("no list 'labels' of whole numbers")
-    if len(values) != count:
-        raise ValueError(f"{count} images, but {len(values)} labels")
-    if not all(0 <= value < 256 for value in values):
-        raise ValueError("labels beyond 0, ..., 9")
-    return np.array(values, np.uint8)
+    def _encode(self, text: str, encoding: object) -> bytes:
+        self._room -= len(text)
+        if self._room < 0:
+            raise ValueError("more bytes than the file has")
+        return text.encode("latin-1")

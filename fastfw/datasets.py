@@ -274,9 +274,6 @@ def _load_cifar10(name: str, root: str | os.PathLike[str] | None, dtype: np.dtyp
                 "cifar-10-batches-py do as well"
             ) from None
         read = _images.read_pickle
-        for place in {path.parent for path in paths}:
-            if (place / "batches.meta").is_file():  # the classes' names, which nobody needs
-                _images.refuse_calls(place / "batches.meta")
     X, y = _images.read_cifar(paths[:-1], read, dtype)
     return Split(X, y, *_images.read_cifar(paths[-1:], read, dtype))
 
