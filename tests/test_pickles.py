@@ -169,4 +169,4 @@ def test_other_files_are_refused_without_much_memory(tmp_path, content, message)
     ],
 )
 def test_batches_with_other_content(tmp_path, change, message):
-    assert message in refused(tmp_path, pickle.dumps({**batch(), **change}, protocol=2))
+    assert message in refused(tmp_path, pickle.dumps({**batch(), **change}, protocol=4))
