@@ -44,6 +44,15 @@ _CLASSES = dict.fromkeys(getattr(fw, row.learner) for row in TABLE)
 #: Methods that are one recursion: what is compiled for one of them is compiled for all.
 RECURSIVE = [kind for kind in _CLASSES if issubclass(kind, RecursiveLearner)]
 
+
+def play(learner, data):
+    """Play eight rounds on a data set, whatever the learner."""
+    if isinstance(learner, fw.OfflineLearner):
+        learner.fit(data, iterations=8)
+    else:
+        learner.run(fw.iid_stream(data, batch_size=4, rounds=8, seed=1))
+
+
 N, D, C = 40, 6, 3
 ROUNDS = sized(60, 20)
 

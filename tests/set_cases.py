@@ -33,6 +33,12 @@ def l1_vertices(s):
     yield from np.concatenate([s.radius * np.eye(s.shape[0]), -s.radius * np.eye(s.shape[0])])
 
 
+def row_l1_vertices(s):
+    n_rows, n = s.shape
+    for rows in itertools.product([*np.eye(n), *-np.eye(n)], repeat=n_rows):
+        yield s.radius * np.array(rows)
+
+
 def box_vertices(s):
     for signs in itertools.product([1.0, -1.0], repeat=math.prod(s.shape)):
         yield s.radius * np.array(signs).reshape(s.shape)
@@ -122,6 +128,11 @@ POLYTOPES = {
     "L1Ball": Polytope(
         lambda: fw.L1Ball(5, radius=2.0), l1_vertices, lambda s: _absolute(s, s.radius, s.radius)
     ),
+    "RowL1Ball": Polytope(
+        lambda: fw.RowL1Ball((2, 3), radius=2.0),
+        row_l1_vertices,
+        lambda s: _absolute(s, s.radius, s.radius, n_rows=2),
+    ),
     "LInfBall": Polytope(
         lambda: fw.LInfBall((2, 3), radius=0.5),
         box_vertices,
@@ -153,7 +164,6 @@ POLYTOPES = {
 #: All sets of the package, small.
 SETS = {
     **{name: polytope.make for name, polytope in POLYTOPES.items()},
-    "RowL1Ball": lambda: fw.RowL1Ball((2, 3), radius=2.0),
     "L2Ball": lambda: fw.L2Ball((2, 3), radius=1.5),
     "GroupL1Ball": lambda: fw.GroupL1Ball([[0, 1, 0], [2, 1, 0]], radius=1.5),
     "NuclearNormBall": lambda: fw.NuclearNormBall((3, 4), radius=2.0),

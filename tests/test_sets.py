@@ -1,6 +1,5 @@
 """The row-l1 ball: oracle against all vertices, projection, vertices as arrays."""
 
-import itertools
 import math
 from fractions import Fraction
 
@@ -12,6 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 import fastfw as fw
 import reference as ref
+from set_cases import row_l1_vertices
 from sizes import quick
 
 directions = hnp.arrays(
@@ -21,16 +21,6 @@ directions = hnp.arrays(
         st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.0, -2.0]), st.floats(-8, 8, width=32)
     ),
 )
-
-
-def vertices(n_rows, n_columns, radius):
-    """Every vertex of the ball, (2 d)^C of them."""
-    choices = list(itertools.product(range(n_columns), (radius, -radius)))
-    for chosen in itertools.product(choices, repeat=n_rows):
-        v = np.zeros((n_rows, n_columns))
-        for row, (column, value) in enumerate(chosen):
-            v[row, column] = value
-        yield v
 
 
 # --- the oracle -----------------------------------------------------------------------------------
@@ -49,7 +39,7 @@ def test_oracle_finds_the_best_of_all_vertices(g):
     dense = np.asarray(v)
     assert dense.dtype == g.dtype
     wide = g.astype(np.float64)
-    least = min(float((wide * other).sum()) for other in vertices(*g.shape, 2.0))
+    least = min(float((wide * other).sum()) for other in row_l1_vertices(ball))
     assert float((wide * dense).sum()) == least
     # a vertex, the first that ties
     assert np.array_equal(np.abs(dense).sum(axis=1), np.full(len(g), 2.0))
@@ -140,7 +130,7 @@ def test_contains():
     assert not ball.contains([[np.inf, 0, 0], [0, 0, 0]])
     # -128 has no absolute value of its own type
     assert not ball.contains(np.full((2, 3), -128, np.int8))
-    assert all(ball.contains(v) for v in vertices(2, 3, 2.0))
+    assert all(ball.contains(v) for v in row_l1_vertices(ball))
 
 
 @pytest.mark.parametrize(

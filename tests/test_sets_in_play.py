@@ -10,7 +10,7 @@ import fastfw as fw
 from fastfw.experiments.methods import METHODS
 from fastfw.learners._method import Constants
 from fastfw.sets._compiled import blocks_of
-from learner_cases import RECURSIVE, Quadratic
+from learner_cases import RECURSIVE, Quadratic, play
 from set_cases import SETS
 
 SMALL = [name for name in SETS if "large" not in name]
@@ -32,8 +32,8 @@ class Dense:
     """The same set with the least that a set must have, and dense vertices."""
 
     def __init__(self, own):
-        self.shape, self.diameter, self.start = own.shape, own.diameter, own.start
-        self.strong_convexity = getattr(own, "strong_convexity", 0.0)
+        for name in {"shape", "diameter", "start", "strong_convexity"} & {*dir(own)}:
+            setattr(self, name, getattr(own, name))
         self._own = own
 
     def lmo(self, direction):
@@ -126,11 +126,7 @@ def test_compiled_rounds_follow_the_oracle(method, name, layout):
     X[rng.random(X.shape) < 0.4] = 0
     data = LAYOUTS[layout](X, np.arange(24) % 3)
     fused, steps = (method(problem, M, step=0.9, engine=engine) for engine in ("fused", "steps"))
-    for learner in (fused, steps):
-        if isinstance(learner, fw.OfflineLearner):
-            learner.fit(data, iterations=8)
-        else:
-            learner.run(fw.iid_stream(data, batch_size=4, rounds=8, seed=1))
+    play(fused, data), play(steps, data)
     assert np.abs(fused.play() - steps.play()).max() <= 1e-12 * own.diameter
 
 
@@ -178,18 +174,8 @@ def test_a_vertex_of_ones_own():
     problem = Quadratic((4,))
     for method in LEARNERS:
         result = LEARNERS[method](problem, Box()).run(batches((4,)))
-        wanted = LEARNERS[method](problem, Dense(WithStart(Box()))).run(batches((4,)))
+        wanted = LEARNERS[method](problem, Dense(Box())).run(batches((4,)))
         assert np.abs(result.decision - wanted.decision).max() <= 1e-13
-
-
-class WithStart:
-    """A set with the start that learners choose for one that has none."""
-
-    def __init__(self, own):
-        self.shape, self.diameter, self.lmo = own.shape, own.diameter, own.lmo
-
-    def start(self, dtype=np.float64):
-        return np.zeros(self.shape, dtype)
 
 
 # --- oracles that begin from the vertex before ----------------------------------------------------
