@@ -138,15 +138,10 @@ class Chunks(ABC):
 
     def astype(self, dtype: npt.DTypeLike) -> Chunks:
         """Return the same with features of another dtype."""
-        if self.dtype == dtype:
-            return self
-        return self._with(dtype=np.dtype(dtype))
+        return self if self.dtype == dtype else self._with(dtype=np.dtype(dtype))
 
     def in_passing(self, finite: bool) -> Chunks:
-        """Return the same for one pass, in which memory of rows is used again.
-
-        Whether dense rows are finite is looked for if so wanted.
-        """
+        """Return the same for one pass: it uses memory again, and looks for NaN or does not."""
         return self._with(_finite=finite, _memory=Memory())
 
     def _with(self, **changes: Any) -> Chunks:
@@ -163,8 +158,7 @@ class Chunks(ABC):
 
         In a fixed order, and where chunks are made on other machines, there.
         """
-        found = self._each(_sum_of, self._with_labels(), f)
-        return _sum([*self._added(found)])
+        return _sum([*self._each(_sum_of, self._with_labels(), f)])
 
     def _with_labels(self) -> What:
         return [
@@ -172,25 +166,22 @@ class Chunks(ABC):
             for k, (first, end) in enumerate(pairwise(self.ends.tolist()))
         ]
 
-    def _added(self, found: Any) -> Any:
-        """Add up some of what was made of chunks; here none."""
-        return found
+    def split(self, rows: IndexArray) -> Iterator[tuple[int, slice, IndexArray]]:
+        """Yield of increasing rows those of each chunk: its number, the places, rows in it."""
+        cuts = np.searchsorted(rows, self.ends)
+        for k in np.flatnonzero(np.diff(cuts)).tolist():
+            span = slice(int(cuts[k]), int(cuts[k + 1]))
+            yield k, span, rows[span] - self.ends[k]
 
     def gather(self, rows: IndexArray, held: Any = None) -> Any:
         """Return the features of increasing rows, read-only, after those that are held already."""
-        chunk = np.searchsorted(self.ends, rows, side="right") - 1
-        touched, first = np.unique(chunk, return_index=True)
         before = 0 if held is None else held.shape[0]
         memory, shape = self._memory or Memory(), (before + rows.size, self.n_features)
         out = self._place(memory, shape)
-        spans = [slice(before + a, before + b) for a, b in pairwise([*first, rows.size])]
-        wanted = [
-            (k, (start, own - start, span))
-            for k, start, own, span in zip(
-                touched.tolist(), self.ends[touched].tolist(), np.split(rows, first[1:]), spans,
-                strict=True,
-            )
-        ]  # fmt: skip
+        spans, wanted = [], []
+        for k, span, own in self.split(rows):
+            spans.append(slice(before + span.start, before + span.stop))
+            wanted.append((k, (int(self.ends[k]), own, spans[-1])))
         parts = iter(self._each(_rows_of, wanted, out))
         part = next(parts)
         if is_sparse(part):
@@ -308,11 +299,7 @@ class DaskChunks(Chunks):
         super().__init__(y, X.chunks[0], X.shape[1], X.dtype)
         if 0 in X.shape:
             raise ValueError(f"X is empty: its shape is {X.shape}")
-        self.X = X
-
-    @cached_property
-    def _dense(self) -> bool:
-        return not is_sparse(self.X._meta)
+        self.X, self._dense = X, not is_sparse(X._meta)
 
     def _place(self, memory: Memory, shape: tuple[int, int]) -> Any:
         import dask.local
@@ -325,8 +312,7 @@ class DaskChunks(Chunks):
     @cached_property
     def blocks(self) -> list[Any]:
         """The chunks, delayed."""
-        blocks: list[Any] = self.X.to_delayed().ravel().tolist()
-        return blocks
+        return [*self.X.to_delayed().ravel()]
 
     @cached_property
     def at_once(self) -> int:
@@ -337,30 +323,24 @@ class DaskChunks(Chunks):
     def _each(self, f: Make, what: What, *common: Any) -> Iterable[Any]:
         import dask
 
-        call, shared = dask.delayed(f, pure=False), [dask.delayed(c, pure=False) for c in common]
-        return _Made([call(self.blocks[k], self._form, *shared, *own) for k, own in what])
+        made = [*dask.compute(*self._calls(f, what, *common))][::-1]
+        while made:  # each is forgotten as it is taken
+            yield made.pop()
 
-    def _added(self, found: Any) -> Any:
+    def total(self, f: Make) -> tuple[Any, ...]:
         import dask
 
-        made, add = found.made, dask.delayed(_sum, pure=False)
+        made, add = self._calls(_sum_of, self._with_labels(), f), dask.delayed(_sum, pure=False)
         while len(made) > _ADDED:
             made = [add(made[i : i + _ADDED]) for i in range(0, len(made), _ADDED)]
-        return _Made(made)
+        return _sum(dask.compute(*made))
 
-
-class _Made:
-    """Delayed results that are made when they are asked for, and forgotten as they are taken."""
-
-    def __init__(self, made: list[Any]) -> None:
-        self.made = made
-
-    def __iter__(self) -> Iterator[Any]:
+    def _calls(self, f: Make, what: What, *common: Any) -> list[Any]:
+        """Return what `_each` gives, delayed."""
         import dask
 
-        found = [*dask.compute(*self.made)][::-1]
-        while found:
-            yield found.pop()
+        call, shared = dask.delayed(f, pure=False), [dask.delayed(c, pure=False) for c in common]
+        return [call(self.blocks[k], self._form, *shared, *own) for k, own in what]
 
 
 class _InTurn(Chunks):
@@ -374,8 +354,7 @@ class _InTurn(Chunks):
             y = chunk.y if isinstance(chunk, _Pair) else batch_parts(chunk)[1]
             found.append(labels(y, name=f"y of chunk {k}"))
             if k == 0:  # of files, features are read when they are needed
-                X = batch_parts(chunk)[0]
-                X = X if hasattr(X, "shape") else np.asarray(X)
+                X = _features_of(chunk)
                 check_matrix(X, "X of chunk 0")
                 form = X.shape[1], X.dtype
         if not found:
@@ -390,8 +369,7 @@ class _InTurn(Chunks):
         wanted = dict(what)
         for k, chunk in chunks:
             if k in wanted:
-                X, n = batch_parts(chunk)[0], int(self.ends[k + 1] - self.ends[k])
-                X = X if hasattr(X, "shape") else np.asarray(X)
+                X, n = _features_of(chunk), int(self.ends[k + 1] - self.ends[k])
                 if X.shape[0] != n:
                     raise ValueError(f"chunk {k} has {X.shape[0]} rows of X, but {n} labels")
                 yield f(X, self._form, *common, *wanted.pop(k))
@@ -401,6 +379,11 @@ class _InTurn(Chunks):
             "X gave more chunks when it was read first: it must give the same ones whenever it is "
             "iterated over"
         )
+
+
+def _features_of(chunk: Any) -> Any:
+    X = batch_parts(chunk)[0]
+    return X if hasattr(X, "shape") else np.asarray(X)
 
 
 class _Files(Sequence[Any]):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from functools import partial
@@ -152,7 +153,7 @@ class Shared:
         self.n_workers = len(places)
         shares = np.cumsum([threads for _, threads in places])
         cuts = np.searchsorted(data.ends, len(data) * shares[:-1] / shares[-1])
-        self._first = np.unique([0, *cuts, data.ends.size - 1])
+        self._first = np.unique([0, *cuts, data.ends.size - 1]).tolist()
         make = dask.delayed(_checked, pure=False)
         self._rows = []
         for (a, b), (at, _) in zip(pairwise(self._first), places, strict=False):
@@ -175,15 +176,11 @@ class Shared:
         self, t: int, rows: IndexArray, step: Step, full: Step, alpha: float, beta: float
     ) -> tuple[float, FloatArray]:
         """Return the loss of some rows and α ∇f(x) - β ∇f(x') in round t, from the workers."""
-        rows, ends = np.sort(rows), self.data.ends  # so that workers read in order
-        cuts = np.searchsorted(rows, ends)
-        touched = np.flatnonzero(np.diff(cuts))
         wanted: dict[int, list[tuple[int, Any]]] = {}
-        for k, i in zip(
-            touched, np.searchsorted(self._first, touched, side="right") - 1, strict=True
-        ):
-            own = int(k - self._first[i]), _small(rows[cuts[k] : cuts[k + 1]] - ends[k])
-            wanted.setdefault(int(i), []).append(own)
+        for k, _, own in self.data.split(np.sort(rows)):  # so that workers read in order
+            i = bisect_right(self._first, k) - 1
+            few = np.min_scalar_type(int(own.max()))  # as few bytes as they need on their way
+            wanted.setdefault(i, []).append((k - self._first[i], own.astype(few)))
         how = self._problem.weight(rows.size), alpha, beta
         for _ in range(_RETRIES):
             tasks: list[Any] = [
@@ -227,11 +224,6 @@ def _tree(tasks: list[Any]) -> list[Any]:
     return [(*group[0][:3], _tree(group[1:])) for group in groups]
 
 
-def _small(rows: IndexArray) -> npt.NDArray[Any]:
-    """Return numbers of rows in as few bytes as they need on their way."""
-    return rows.astype(np.min_scalar_type(int(rows.max())))
-
-
 class SharedBatch:
     """A batch whose rows are with the workers."""
 
@@ -268,24 +260,21 @@ def shared_rounds(
     learner: Any, stream: IndexedStream
 ) -> Iterator[tuple[Callable[[], Any], list[int]]] | None:
     """Return what plays the rounds of a stream on workers; None where they are played here."""
-    data, client = stream.data, _client()
+    data, client, problem = stream.data, _client(), learner.problem
     if client is None or not isinstance(data, DaskChunks) or not len(stream):
         return None
-    forced = learner._shares
-    if not isinstance(learner.problem, Classification) or data._weights is not None:
+    if not isinstance(problem, Classification) or data._weights is not None:
         return None
-    if not forced and not (learner._fused and learner._shareable and learner._engine is None):
-        return None
-    if not forced:
-        shared, why = _tried(learner, stream, client)
-        learner._why = why
-        if shared is None:
-            return None
-        learner._shares, learner._fused = True, False
-    else:
-        shared = Shared(client, data, learner.problem, learner._dtype or data.dtype)
+    shared: Shared | None
+    if learner._shares:
+        shared = Shared(client, data, problem, learner._dtype or data.dtype)
         learner._why = f"asked for: {shared.n_workers} workers"
-    return _rounds(learner, stream, shared)
+    elif learner._fused and learner._shareable and learner._engine is None:
+        shared, learner._why = _tried(learner, stream, client)
+        learner._shares, learner._fused = shared is not None, shared is None
+    else:
+        return None
+    return None if shared is None else _rounds(learner, stream, shared)
 
 
 def _tried(learner: Any, stream: IndexedStream, client: Any) -> tuple[Shared | None, str]:
