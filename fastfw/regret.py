@@ -13,15 +13,15 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from html import escape
 from importlib import import_module
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +43,7 @@ from fastfw.custom import FunctionProblem, what_is_not_finite
 from fastfw.problems import Classification, SoftmaxRegression
 from fastfw.sets import RowL1Ball
 from fastfw.sets._accept import accept, dense_vertex, project_onto, start_of
-from fastfw.streams import Batch, Dataset, IndexedStream, dataset
+from fastfw.streams import Batch, Dataset, IndexedStream, batch_size, dataset
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -247,7 +247,7 @@ def best_fixed_decision(
         )
     else:
         batch = (X, y) if y is not None else batch_parts(X) if is_pair(X) else X
-        n_samples = _n_rows(batch)
+        n_samples = batch_size(batch)
         outcome = _solve(problem, _whole(problem, batch), set, tol, limits)
     point = outcome.point
     if outcome.reason != "converged":
@@ -274,9 +274,7 @@ def _solve_faces(
     """Newton on faces for growing samples of the data; quasi-Newton if that does not apply."""
     radius = float(ball.radius)
 
-    @lru_cache
-    def rows_of(shape: tuple[int, int]) -> RowL1Ball:
-        return RowL1Ball(shape, radius)
+    rows_of = lru_cache(lambda shape: RowL1Ball(shape, radius))
 
     def project(rows: Array) -> Array:
         return np.asarray(rows_of(rows.shape).project(rows))
@@ -357,9 +355,8 @@ def _one_blas_thread() -> AbstractContextManager[Any]:
         threadpoolctl = import_module("threadpoolctl")
     except ImportError:
         return nullcontext()
-    return cast(
-        AbstractContextManager[Any], threadpoolctl.threadpool_limits(limits=1, user_api="blas")
-    )
+    one: AbstractContextManager[Any] = threadpoolctl.threadpool_limits(limits=1, user_api="blas")
+    return one
 
 
 def _relative(limits: Limits, tol: float, start: Point) -> Limits:
@@ -759,24 +756,16 @@ def _indexed_losses(best: BestDecision, stream: IndexedStream) -> tuple[Array, A
 
 
 def _batch_losses(best: BestDecision, stream: Iterable[Any], rounds: int) -> tuple[Array, Array]:
-    fixed, rows = np.empty(rounds), np.empty(rounds)
-    nothing = object()
-    pairs: Iterator[tuple[Any, Any]] = zip_longest(range(rounds), stream, fillvalue=nothing)
-    for t, batch in pairs:
-        if t is nothing:
+    fixed: list[float] = []
+    rows: list[int] = []
+    for batch in stream:
+        if len(fixed) == rounds:
             raise ValueError(_length_message(rounds, "more"))
-        if batch is nothing:
-            raise ValueError(_length_message(rounds, f"{t}"))
-        fixed[t] = best.problem.loss(best.decision, read_only(batch))
-        rows[t] = _n_rows(batch)
-    return fixed, rows
-
-
-def _n_rows(batch: Any) -> int:
-    """Rows of a batch: of its labels, or of the array that it is; else it counts as one."""
-    if is_pair(batch):
-        return len(batch_parts(batch)[1])
-    return len(batch) if np.ndim(batch) > 0 else 1
+        fixed.append(best.problem.loss(best.decision, read_only(batch)))
+        rows.append(batch_size(batch))
+    if len(fixed) < rounds:
+        raise ValueError(_length_message(rounds, f"{len(fixed)}"))
+    return np.array(fixed, float), np.array(rows, float)
 
 
 def suboptimality(
@@ -818,14 +807,9 @@ def suboptimality(
 
 
 class _CallableModule(ModuleType):
-    """The function `regret` under the module's name.
+    """The function `regret` under the module's name, to which any import of it binds that name."""
 
-    Once this module is imported, by whatever path, Python binds ``fastfw.regret`` to it; users mean
-    the function.
-    """
-
-    def __call__(self, result: Any, best: BestDecision, stream: Iterable[Any]) -> RegretCurve:
-        return regret(result, best, stream)
+    __call__ = staticmethod(regret)
 
 
 sys.modules[__name__].__class__ = _CallableModule

@@ -13,7 +13,7 @@ An argument that cannot be used raises a TypeError or a ValueError that names it
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from fastfw._checks import (
     float_dtype,
     freeze,
     in_range,
+    is_pair,
     labels,
     positive_int,
     sort_classes,
@@ -440,26 +441,20 @@ class IndexedStream:
         return self._row_blocks(positive_int(max_rounds, "max_rounds"))
 
     def _row_blocks(self, wanted: int) -> Iterator[IndexArray]:
-        pending: list[IndexArray] = []  # less than one block, from earlier chunks
+        pending: list[IndexArray] = []  # less than one block
         count = 0
-        for chunk in self._rest():
-            start = 0
-            if pending and chunk.shape[1] != pending[0].shape[1]:
+        for rows in self._rest():
+            if pending and rows.shape[1] != pending[0].shape[1]:
                 yield _joined(pending)
                 pending, count = [], 0
-            if pending:
-                start = min(wanted - count, len(chunk))
-                pending.append(chunk[:start])
-                count += start
-                if count < wanted:
-                    continue
-                yield _joined(pending)
-                pending, count = [], 0
-            while len(chunk) - start >= wanted:
-                yield chunk[start : start + wanted]
-                start += wanted
-            if start < len(chunk):
-                pending, count = [chunk[start:]], len(chunk) - start
+            pending.append(rows)
+            count += len(rows)
+            if count >= wanted:
+                joined = _joined(pending)
+                for stop in range(wanted, count + 1, wanted):
+                    yield joined[stop - wanted : stop]
+                count %= wanted
+                pending = [joined[-count:]] if count else []
         if pending:
             yield _joined(pending)
 
@@ -474,10 +469,7 @@ class IndexedStream:
             del part
 
     def _held_parts(self, finite: bool = True) -> Iterator[IndexedStream]:
-        """Yield the stream itself; of chunks, one stream after the other of rows that are held.
-
-        Whether their dense rows are finite is looked for if so wanted.
-        """
+        """Yield the stream itself; of chunks, one stream after the other of rows that are held."""
         if isinstance(self.data, Dataset):
             yield self
             return
@@ -578,10 +570,10 @@ class _EpochStream(IndexedStream):
         data: Dataset | Chunks,
         *,
         batch_size: int,
-        epochs: int = 1,
-        shuffle: str | bool = False,
-        chunk_size: int = 4096,
-        seed: int | tuple[int, ...] = 0,
+        epochs: int,
+        shuffle: str | bool,
+        chunk_size: int,
+        seed: int | tuple[int, ...],
     ) -> None:
         if not (shuffle is False or (isinstance(shuffle, str) and shuffle in ("rows", "chunks"))):
             raise ValueError(f"shuffle must be 'rows', 'chunks' or False, but it is {shuffle!r}")
@@ -594,13 +586,16 @@ class _EpochStream(IndexedStream):
         self._seed = check_seed(seed)
         self._kind = f"epochs (seed {seed})" if shuffle else "epochs"
 
-    def _chunks(self) -> Iterator[IndexArray]:
-        for epoch in range(self._epochs):
-            if (epoch + 1) * self._per_epoch <= self._skipped:
-                # left out as a whole: nothing is drawn for it
-                yield np.empty((self._per_epoch, 0), np.intp)
-                continue
-            yield from _in_rounds(freeze(np.concatenate(self._order(epoch))), self.batch_size)
+    def _rest(self) -> Iterator[IndexArray]:
+        B = self.batch_size
+        for epoch, left_out in self._epochs_left():
+            yield from _in_rounds(freeze(np.concatenate(self._order(epoch)))[left_out * B :], B)
+
+    def _epochs_left(self) -> Iterator[tuple[int, int]]:
+        """Yield the epochs that are sent, and how many of their batches are left out."""
+        first, left_out = divmod(self._skipped, self._per_epoch)
+        for epoch in range(first, self._epochs):
+            yield epoch, left_out if epoch == first else 0
 
     def _order(self, epoch: int) -> list[IndexArray]:
         """Order of the rows in an epoch, which depends on seed and epoch alone, in parts.
@@ -627,12 +622,12 @@ class _EpochStream(IndexedStream):
 
     def _parts(self) -> Iterator[IndexedStream]:
         B, at_once = self.batch_size, max(self.batch_size, self.data.at_once)
-        for epoch in range(self._skipped // self._per_epoch, self._epochs):
+        for epoch, left_out in self._epochs_left():
             parts = self._order(epoch)
             order, ends = np.concatenate(parts), np.cumsum([part.size for part in parts])
             # As many whole parts as may be held, or as much of one; what makes no whole batch
             # is kept for the next.
-            first = at = max(0, self._skipped - epoch * self._per_epoch) * B
+            first = at = left_out * B
             kept = None
             while at < order.size:
                 fitting = ends[(ends > at) & (ends <= at + at_once)]
@@ -962,6 +957,16 @@ def _in_rounds(rows: IndexArray, batch_size: int) -> Iterator[IndexArray]:
         yield rows[:whole].reshape(-1, batch_size)
     if whole < rows.size:
         yield rows[whole:].reshape(1, -1)
+
+
+def batch_size(batch: Any) -> int:
+    """Return the rows of a batch: of its labels, or of the array that it is; else it is one."""
+    if isinstance(batch, Batch | Dataset):
+        return len(batch)
+    rows = batch_parts(batch)[1] if is_pair(batch) else batch
+    if hasattr(rows, "shape"):
+        return int(rows.shape[0]) if rows.shape else 1
+    return len(rows) if isinstance(rows, Sequence) else 1
 
 
 def _joined(parts: list[IndexArray]) -> IndexArray:

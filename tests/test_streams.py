@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 import fastfw as fw
 from fastfw import streams
@@ -149,6 +150,17 @@ def test_row_blocks_refuse_a_bad_size_at_once(data):
         stream.row_blocks(0)
     with pytest.raises(TypeError, match="max_rounds"):
         stream.row_blocks(2.0)
+
+
+@pytest.mark.parametrize(
+    ("batch", "rows"),
+    [
+        ((np.ones((3, 2)), [0, 1, 1]), 3), ([np.ones(2), 0.5], 1), (np.ones((4, 2)), 4),
+        (sparse.csr_array(np.eye(5)), 5), (np.float64(1.0), 1), (object(), 1),
+    ],
+)  # fmt: skip
+def test_rows_of_batches_of_any_kind(batch, rows):
+    assert streams.batch_size(batch) == rows
 
 
 # i.i.d.

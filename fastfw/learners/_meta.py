@@ -18,10 +18,9 @@ from fastfw.learners._engines import Engine
 from fastfw.learners._learner import MOST, State, count
 from fastfw.learners._meta_engine import FusedMeta, MetaPlan
 from fastfw.learners._oracles import slope
-from fastfw.learners._streaming import batch_size
 from fastfw.learners.compiled import META
 from fastfw.sets import Vertex
-from fastfw.streams import Batch, Dataset
+from fastfw.streams import Batch, Dataset, batch_size
 
 __all__ = ["MetaLearner"]
 

@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, batch_parts
 from fastfw._csr import csr_features, csr_parts, is_sparse, stacked, take_rows
-from fastfw.learners._streaming import batch_size
 from fastfw.problems import all_rows
-from fastfw.streams import Batch, Dataset
+from fastfw.streams import Batch, Dataset, batch_size
 
 __all__ = ["Past", "Samples"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,14 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, batch_parts, describe, positive_int
+from fastfw._checks import FloatArray, describe, positive_int
 from fastfw._interrupts import defer_signals
 from fastfw.learners._results import RunResult, RunSummary
 from fastfw.learners._workers import shared_rounds
 from fastfw.problems import Rows
-from fastfw.streams import Batch, Dataset, IndexedStream
+from fastfw.streams import IndexedStream, batch_size
 
-__all__ = ["Wishes", "batch_size", "checked_rounds", "play_stream", "require_stream"]
+__all__ = ["Wishes", "checked_rounds", "play_stream", "require_stream"]
 
 # Rows handed to an engine at a time: enough to forget the cost of the call, but of loops that are
 # compiled as a whole, which cannot be interrupted, no more than about a tenth of a second's work.
@@ -66,9 +67,10 @@ class Wishes(NamedTuple):
                 )
         return self
 
-    def to_checkpoint(self, t: int) -> int | None:
+    def to_checkpoint(self, t: int) -> int:
         """Return how many rounds, from round t on, are played before the next checkpoint."""
-        return None if self.every is None else self.every - (t - 1) % self.every
+        every = self.every or sys.maxsize
+        return every - (t - 1) % every
 
     def save(self, learner: Any) -> None:
         """Write a checkpoint, if one is wanted."""
@@ -76,12 +78,7 @@ class Wishes(NamedTuple):
             learner.save(self.checkpoint)
 
 
-def play_stream(
-    learner: Any,
-    stream: Iterable[Any],
-    keep: list[int],
-    wishes: Wishes,
-) -> RunResult:
+def play_stream(learner: Any, stream: Iterable[Any], keep: list[int], wishes: Wishes) -> RunResult:
     """Play all rounds of a stream, keeping the decisions of some."""
     losses: list[npt.NDArray[np.float64]] = []
     seconds: list[npt.NDArray[np.float64]] = []
@@ -89,10 +86,14 @@ def play_stream(
     at: list[float] = []
     elapsed, evaluations, calls, total, played = 0.0, 0, 0, 0.0, 0
     last = np.empty(0)
-    for play, sizes in _rounds(learner, stream, keep, wishes):
-        while len(at) < len(keep) and keep[len(at)] == learner._t:
+
+    def look() -> None:
+        if len(at) < len(keep) and keep[len(at)] == learner._t:
             decisions.append(learner.play())
             at.append(elapsed)
+
+    for play, sizes in _rounds(learner, stream, keep, wishes):
+        look()
         t, k = learner._t, len(sizes)
         begun = time.perf_counter()
         block = play()
@@ -113,9 +114,7 @@ def play_stream(
                 wishes.callback(t + i, float(block[i]), float(when[i]))
         if wishes.progress is not None:
             wishes.progress(k)
-    while len(at) < len(keep) and keep[len(at)] == learner._t:
-        decisions.append(learner.play())
-        at.append(elapsed)
+    look()
     if len(at) < len(keep):
         raise ValueError(
             f"checkpoints has {keep[len(at)]}, but the stream ended before round {learner._t}"
@@ -181,22 +180,20 @@ def _indexed(
     """
     data = stream.data
     dtype = learner._dtype or data.dtype
-    whole = learner._problem.rows(data, dtype, coded=learner._fuses_codes)
+    given = learner._problem.rows(data, dtype, coded=learner._fuses_codes)
     most = _ROWS_AT_ONCE
     if learner._loops:
         fitting = _WORK_AT_ONCE // max(1, learner._start.size)
         most = min(_MOST_ROWS_AT_ONCE, max(most, fitting))
     for block in stream.row_blocks(max(1, most // stream.batch_size)):
         B = block.shape[1]
-        first = 0
-        while first < len(block):
-            stop = len(block)
-            ahead = bisect_right(keep, learner._t)
-            if ahead < len(keep):
-                stop = min(stop, first + keep[ahead] - learner._t)
-            stop = min(stop, first + (wishes.to_checkpoint(learner._t) or stop))
-            part = block[first:stop]
-            rows = Rows(whole.X, whole.y, part.reshape(-1))
+        while len(block):
+            t = learner._t
+            coming = bisect_right(keep, t)
+            cuts = [cut - t for cut in keep[coming : coming + 1]]
+            k = min(len(block), wishes.to_checkpoint(t), *cuts)
+            part, block = block[:k], block[k:]
+            rows = given._replace(rows=part.reshape(-1))
             starts = np.arange(0, part.size + 1, B, dtype=np.intp)
 
             def play(rows: Rows = rows, starts: Any = starts) -> Any:
@@ -211,7 +208,6 @@ def _indexed(
                     raise
 
             yield play, [B] * len(part)
-            first = stop
 
 
 def require_stream(stream: Any) -> None:
@@ -225,14 +221,6 @@ def require_stream(stream: Any) -> None:
     parts = stream if isinstance(stream, tuple | list) and len(stream) == 2 else ()
     if [getattr(part, "ndim", 0) for part in parts] == [2, 1]:
         raise TypeError(f"{wanted}, but it is one such pair: make it a list, [(X, y)]")
-
-
-def batch_size(batch: Any) -> int:
-    """Return the number of samples of a batch; 1 where they cannot be counted."""
-    try:
-        return len(batch) if isinstance(batch, Batch | Dataset) else len(batch_parts(batch)[1])
-    except TypeError:
-        return 1
 
 
 def checked_rounds(rounds: Iterable[Any], t: int) -> list[int]:
