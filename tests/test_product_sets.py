@@ -107,11 +107,7 @@ def test_sets_of_ones_own():
         (lambda: fw.ProductSet({}), ValueError, "empty"),
         (lambda: fw.ProductSet("ab"), TypeError, "mapping"),
         (lambda: fw.ProductSet({1: BALL}), TypeError, "strings"),
-        (
-            lambda: fw.ProductSet({"a": 3}),
-            TypeError,
-            "block 'a' must have shape",
-        ),
+        (lambda: fw.ProductSet({"a": 3}), TypeError, "block 'a' must have shape"),
         (lambda: PRODUCT.lmo(np.zeros(8)), ValueError, r"shape \(9,\)"),
         (lambda: PRODUCT.lmo([0] * 7 + [np.nan, 0]), ValueError, r"direction\[7\] is nan"),
         (lambda: PRODUCT.lmo([np.inf] + [0] * 8), ValueError, r"direction\[0\] is inf"),

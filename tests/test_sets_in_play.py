@@ -80,6 +80,19 @@ def test_vertices_are_never_made_dense(method, name, monkeypatch):
     assert learner.t == 7
 
 
+@over
+def test_sets_are_saved(name, tmp_path):
+    own = SETS[name]()
+    problem, (first, second) = Quadratic(own.shape), batches(own.shape, 2)
+    learner = fw.OSFW(problem, own)
+    learner.observe(first)
+    learner.save(tmp_path / "learner")
+    twin = fw.OSFW.load(tmp_path / "learner", problem=problem)
+    assert twin.set == own
+    assert twin.observe(second) == learner.observe(second)
+    assert twin.play().tobytes() == learner.play().tobytes()
+
+
 class Pairs(Quadratic):
     """A quadratic whose batches are pairs."""
 
@@ -263,11 +276,7 @@ NO_POINTS = {
     "text": ("abc", TypeError, "a str"),
     "ragged": ([[1.0], [1.0, 2.0], 3.0], TypeError, "a ragged list"),
     "masked": (np.ma.masked_array(np.zeros(3), [True, False, False]), TypeError, "MaskedArray"),
-    "NaN in a vertex": (
-        fw.DenseVertex(np.array([0.0, np.nan, 0.0])),
-        ValueError,
-        r"one with nan at \[1\]",
-    ),
+    "NaN in a vertex": (fw.DenseVertex(np.array([0.0, np.nan, 0.0])), ValueError, "one with nan"),
 }
 no_points = pytest.mark.parametrize("wrong", NO_POINTS)
 
