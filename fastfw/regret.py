@@ -40,9 +40,10 @@ from fastfw._plots import draw_curve
 from fastfw._show import data_frame, html_table, short
 from fastfw._solver import Limits, Outcome, Point
 from fastfw.custom import FunctionProblem, what_is_not_finite
+from fastfw.learners._oracles import evaluate
 from fastfw.problems import Classification, SoftmaxRegression
 from fastfw.sets import RowL1Ball
-from fastfw.sets._accept import accept, dense_vertex, project_onto, start_of
+from fastfw.sets._accept import dense_vertex, project_onto, start_of
 from fastfw.streams import Batch, Dataset, IndexedStream, batch_size, dataset
 
 if TYPE_CHECKING:
@@ -429,20 +430,10 @@ def _chunked(problem: Any, data: Dataset | Chunks, pool: ThreadPoolExecutor) -> 
 
 def _whole(problem: Any, batch: Any) -> _solver.Objective:
     """Loss and gradient of any problem, as it gives them for the whole data."""
-    given = read_only(batch)
 
     def objective(x: Array) -> tuple[float, Array]:
-        if hasattr(problem, "loss_and_gradient"):
-            name = "problem.loss_and_gradient"
-            value, gradient = problem.loss_and_gradient(read_only(x), given)
-        else:
-            name = "problem.gradient"
-            value, gradient = (
-                problem.loss(read_only(x), given),
-                problem.gradient(read_only(x), given),
-            )
-        # a copy: problems may reuse theirs
-        return float(value), accept(gradient, x.shape, name, np.float64, finite=False)
+        value, gradient = evaluate(problem, x, batch)
+        return value, gradient.astype(np.float64, copy=False)
 
     return objective
 

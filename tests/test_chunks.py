@@ -47,19 +47,17 @@ def of_dask(kind=np.asarray):
 
 def of_files(tmp_path, kind):
     for k, (A, y) in enumerate(pairs()):
-        if kind == "npz":
-            np.savez(tmp_path / f"{k}.npz", X=A, y=y)
-        else:
-            np.save(tmp_path / f"y{k}.npy", y)
-            (np.save if kind == "npy" else sparse.save_npz)(
-                tmp_path / f"X{k}.{kind.split()[-1]}", A if kind == "npy" else sparse.csr_array(A)
-            )
+        np.savez(tmp_path / f"{k}.npz", X=A, y=y)
+        np.save(tmp_path / f"X{k}.npy", A)
+        np.save(tmp_path / f"y{k}.npy", y)
+        sparse.save_npz(tmp_path / f"csr{k}.npz", sparse.csr_array(A))
+
+    def all_of(name):
+        return [tmp_path / name.format(k) for k in range(len(SIZES))]
+
     if kind == "npz":
-        return ([tmp_path / f"{k}.npz" for k in range(4)],)
-    end = kind.split()[-1]
-    return [tmp_path / f"X{k}.{end}" for k in range(4)], [
-        str(tmp_path / f"y{k}.npy") for k in range(4)
-    ]
+        return (all_of("{}.npz"),)
+    return all_of("X{}.npy" if kind == "npy" else "csr{}.npz"), [*map(str, all_of("y{}.npy"))]
 
 
 SOURCES = {
@@ -90,7 +88,7 @@ def few(request, monkeypatch):
     monkeypatch.setattr(_chunks, "_HELD", request.param * D * 8)
 
 
-def whole(data, source):
+def whole(source):
     return fw.Dataset(sparse.csr_array(X) if "csr" in source else X, Y)
 
 
@@ -98,7 +96,7 @@ def whole(data, source):
 def test_streams_send_the_same_batches(source, few, tmp_path):
     data = SOURCES[source](tmp_path)
     for name, make in STREAMS.items():
-        stream, same = make(*data), make(whole(data, source))
+        stream, same = make(*data), make(whole(source))
         assert len(stream) == len(same), name
         for _ in range(1 + (name == "rows")):
             for batch, wanted in zip(stream, same, strict=True):
@@ -126,7 +124,7 @@ def test_runs_make_the_same_decisions_and_go_on_in_the_middle(kind, source, monk
     data = SOURCES[source](tmp_path)
     for name in ("rows", "chunks", "iid") if kind is fw.ORGFW else ("chunks",):
         stream, learner, same = STREAMS[name](*data), kind(PROBLEM, BALL), kind(PROBLEM, BALL)
-        result, wanted = learner.run(stream), same.run(STREAMS[name](whole(data, source)))
+        result, wanted = learner.run(stream), same.run(STREAMS[name](whole(source)))
         np.testing.assert_array_equal(result.losses, wanted.losses)
         np.testing.assert_array_equal(result.decision, wanted.decision)
         path, cut = tmp_path / "learner.npz", kind(PROBLEM, BALL)
@@ -139,7 +137,7 @@ def test_runs_make_the_same_decisions_and_go_on_in_the_middle(kind, source, monk
 @pytest.mark.parametrize("source", ["dask", "dask csr", "again", "npz"])
 @pytest.mark.parametrize("kind", [fw.SVRF, fw.SpiderFW])
 def test_offline_methods_are_those_in_memory(kind, source, few, tmp_path):
-    data, same = SOURCES[source](tmp_path), whole((), source)
+    data, same = SOURCES[source](tmp_path), whole(source)
     method = kind(PROBLEM, BALL, step=0.1, epoch_length=4, batch_size=9, seed=5)
     found = method.fit(*data, iterations=11, checkpoints=[1, 5, 12])
     wanted = copy.deepcopy(method).fit(same, iterations=11, checkpoints=[1, 5, 12])
@@ -293,7 +291,7 @@ def test_the_comparator_and_its_certificate_are_those_in_memory(kind, source, tm
     else:
         problem = PROBLEM.with_reduction("sum") if kind == "sum" else PROBLEM
         ball = {"projection": fw.L2Ball((C, D), 2.0), "oracle alone": OracleAlone()}.get(kind, BALL)
-    data, same = SOURCES[source](tmp_path), whole((), source)
+    data, same = SOURCES[source](tmp_path), whole(source)
     limits = {"tol": 1e-10, "max_iterations": 20} if kind == "network" else {"tol": 1e-10}
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # no convergence, of the network

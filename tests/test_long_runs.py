@@ -22,13 +22,6 @@ METHODS = {
 }
 
 
-def endless(first=1):
-    """Batches first, first + 1, ... of a generator that knows them by number."""
-    for t in itertools.count(first):
-        rows = np.random.default_rng((5, t)).integers(0, 60, 6)
-        yield X[rows], Y[rows]
-
-
 def epochs():
     return fw.epoch_stream(X, Y, batch_size=8, epochs=5, seed=3)
 
@@ -42,7 +35,7 @@ def broken(learner, stream, **wishes):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_rounds_before_an_error_are_kept_and_are_those_of_a_shorter_run(method, tmp_path):
-    batches = list(itertools.islice(endless(), 12))
+    batches = list(itertools.islice(long_run.batches(1), 12))
     bad = [*batches[:7], (X[:2] * np.nan, Y[:2]), *batches[8:]]
     path = tmp_path / "learner.npz"
     learner = METHODS[method]()
@@ -73,7 +66,7 @@ def test_rows_that_fail_in_the_middle_of_a_block_keep_those_before(method):
     np.testing.assert_array_equal(learner.play(), whole.play())
 
 
-@pytest.mark.parametrize("make", [epochs, lambda: itertools.islice(endless(), 40)])
+@pytest.mark.parametrize("make", [epochs, lambda: itertools.islice(long_run.batches(1), 40)])
 def test_checkpoints_come_when_they_should_and_change_nothing(make, tmp_path):
     path, seen = tmp_path / "learner.npz", []
     plain, learner = METHODS["ORGFW"](), METHODS["ORGFW"]()
