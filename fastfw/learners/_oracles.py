@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import read_only
-from fastfw.sets import DenseVertex, Vertex
+from fastfw.sets import Vertex
 from fastfw.sets._accept import accept, accept_vertex, call_oracle
-from fastfw.sets._vertex import code_of
+from fastfw.sets._vertex import decode, encode
 
-__all__ = ["decode", "encode", "evaluate", "line_search", "loss_at", "slope", "toward", "vertex"]
+__all__ = ["evaluate", "line_search", "loss_at", "slope", "toward", "vertex"]
 
 
 def evaluate(problem: Any, x: npt.NDArray[Any], batch: Any) -> tuple[float, npt.NDArray[Any]]:
@@ -75,17 +75,3 @@ def line_search(
     if gap >= bend:
         return 1.0
     return gap / bend if gap > 0.0 else 0.0
-
-
-def encode(set: Any, v: Vertex | npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Code of a vertex, with equal bytes for equal vertices: short where the set can decode."""
-    structured = isinstance(v, Vertex) and hasattr(set, "decode")
-    return v.code if structured else code_of(v, dtype)  # type: ignore[union-attr]
-
-
-def decode(set: Any, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> Vertex:
-    """Vertex of a code."""
-    if hasattr(set, "decode"):
-        found: Vertex = set.decode(code, dtype)
-        return found
-    return DenseVertex(code.astype(dtype).reshape(tuple(set.shape)))

@@ -13,9 +13,10 @@ from fastfw.learners._active import ActiveSet
 from fastfw.learners._away import FusedAway
 from fastfw.learners._engines import Engine, StepsEngine
 from fastfw.learners._history import HistoryLearner
-from fastfw.learners._oracles import decode, encode, toward, vertex
+from fastfw.learners._oracles import toward, vertex
 from fastfw.schedules import Schedules, power_schedule
 from fastfw.sets import ConvexSet
+from fastfw.sets._vertex import decode, encode
 
 __all__ = ["OAW"]
 

@@ -42,12 +42,12 @@ class ORGFW(RecursiveLearner):
     engine : {"fused", "steps", "dask"}
         "fused" plays rounds in compiled code where it exists (softmax regression, a network with
         one hidden layer and functions that Numba compiled, on sets whose rows are in l1 balls,
-        simplices or k-sparse polytopes) and otherwise falls back to "steps": the same algorithm
-        composed of oracle calls. Both agree to rounding. `EngineWarning` says so where one might
-        think otherwise. "dask" plays the rounds of a Dask array on the workers of the cluster whose
-        client is Dask's scheduler, which keep the rows; all others as "steps". With "fused" that is
-        what a learner does from its first round on where it measures that it is quicker;
-        ``learner.engine.reason`` says what was measured.
+        simplices, k-sparse polytopes or a `CompiledSet`, and products of them) and otherwise falls
+        back to "steps": the same algorithm composed of oracle calls. Both agree to rounding.
+        `EngineWarning` says so where one might think otherwise. "dask" plays the rounds of a Dask
+        array on the workers of the cluster whose client is Dask's scheduler, which keep the rows;
+        all others as "steps". With "fused" that is what a learner does from its first round on
+        where it measures that it is quicker; ``learner.engine.reason`` says what was measured.
     dtype : {float64, float32}, optional
         Of the decisions. By default float32 if the first batch is, else float64.
     init : {"zeros", "vertex", "random"}, optional

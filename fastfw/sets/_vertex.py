@@ -174,3 +174,18 @@ class DenseVertex(Vertex):
 
     def __repr__(self) -> str:
         return f"DenseVertex({np.array2string(self.values, threshold=8, edgeitems=2)})"
+
+
+def encode(set: Any, v: Vertex | npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return the code of a set's vertex, equal bytes for equal ones: short if it can decode."""
+    if isinstance(v, Vertex) and hasattr(set, "decode"):
+        return v.code
+    return code_of(v, dtype)
+
+
+def decode(set: Any, code: npt.NDArray[Any], dtype: npt.DTypeLike) -> Vertex:
+    """Return a set's vertex of a code, which are all entries where the set cannot decode."""
+    if hasattr(set, "decode"):
+        found: Vertex = set.decode(code, dtype)
+        return found
+    return DenseVertex(code.astype(dtype).reshape(tuple(set.shape)))

@@ -14,7 +14,7 @@ from fastfw._layout import named_blocks
 from fastfw.sets._accept import accept_vertex, call_oracle, diameter_of, project_onto, start_of
 from fastfw.sets._compiled import Block, blocks_of
 from fastfw.sets._convex import ConvexSet, point_inside, require_dtype
-from fastfw.sets._vertex import DenseVertex, Vertex, code_of
+from fastfw.sets._vertex import Vertex, code_of, decode
 
 __all__ = ["ProductSet", "ProductVertex"]
 
@@ -255,10 +255,7 @@ class ProductSet(ConvexSet):
             form = _code(own.lmo(np.zeros(own.shape)))
             start, stop = stop, stop + form.nbytes
             part = np.frombuffer(code[start:stop].tobytes(), form.dtype)
-            if hasattr(own, "decode"):
-                parts[name] = own.decode(part, dtype)
-            else:
-                parts[name] = DenseVertex(part.astype(dtype).reshape(own.shape))
+            parts[name] = decode(own, part, dtype)
         return ProductVertex(parts, self._shape, dtype)
 
     def _blocks(self) -> list[Block] | None:
