@@ -22,7 +22,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._csr import check_matrix, check_structure, csr_features, is_sparse, not_finite
+from fastfw._csr import (
+    canonical_array,
+    check_matrix,
+    check_structure,
+    csr_features,
+    is_sparse,
+    not_finite,
+)
 
 FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
 IndexArray: TypeAlias = npt.NDArray[np.intp]
@@ -78,10 +85,9 @@ def features(
         native = given.dtype.newbyteorder("=")
         target = native if native in (_FLOAT64, _FLOAT32) else _FLOAT64
 
-    canonical = _canonical(given, target)
-    first = _first_non_finite(canonical) if finite and given.dtype.kind == "f" else -1
-    if first >= 0:
-        i, j = divmod(first, given.shape[1])
+    canonical = canonical_array(given, target)
+    if finite and given.dtype.kind == "f" and not all_finite(canonical):
+        i, j = divmod(int(np.isfinite(canonical).argmin()), given.shape[1])
         raise not_finite(name, i, j, given[i, j], target)
     return canonical
 
@@ -122,7 +128,7 @@ def labels(
         raise ValueError(
             f"{name} has {len(given)} labels, but {n_samples} are wanted: one for each row"
         )
-    canonical = _canonical(given, _INTP)
+    canonical = canonical_array(given, _INTP)
     limit = sys.maxsize if n_classes is None else n_classes
     if canonical.size <= _FEW:
         few = canonical.tolist()
@@ -165,8 +171,8 @@ def as_list(labels: npt.NDArray[Any]) -> list[Any]:
 
 def class_numbers(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> IndexArray:
     """Return the places of labels of any kind among sorted classes."""
-    places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-    strange = np.asarray(classes[places] != y)
+    places = classes.searchsorted(y)
+    strange = np.asarray(classes.take(places, mode="clip") != y)
     if strange.any():
         label = as_list(y[strange])[0]
         raise ValueError(f"y has the label {label!r}, which is not among the classes")
@@ -457,6 +463,14 @@ def describe(value: object, *, bare: bool = False) -> str:
     return text if bare else f"{text} ({type(value).__name__})"
 
 
+def all_finite(a: npt.NDArray[Any]) -> bool:
+    """Whether there is neither NaN nor infinity in an array."""
+    if a.size <= _BLOCK:  # the usual case, batch after batch
+        return bool(np.isfinite(a).all())
+    with np.errstate(invalid="ignore"):  # without a mask that grows with the data
+        return bool(np.isfinite(a.max()) and np.isfinite(a.min()))
+
+
 # --- helpers --------------------------------------------------------------------------------------
 
 
@@ -477,26 +491,3 @@ def _real(value: object, name: str, wanted: str, fits: Callable[[float], bool]) 
     if not (math.isfinite(number) and fits(number)):
         raise ValueError(f"{name} must be {wanted}, but it is {describe(value, bare=True)}")
     return number
-
-
-def _canonical(given: npt.NDArray[Any], target: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return a canonical, read-only array: the same memory if possible, else one copy."""
-    flags = given.flags
-    if given.dtype == target and flags.c_contiguous and flags.aligned:
-        result = given.view()
-    else:
-        # Overflow and NaN are found by the check that follows, with their position.
-        with np.errstate(over="ignore", invalid="ignore"):
-            result = np.array(given, dtype=target, order="C")
-    result.setflags(write=False)
-    return result
-
-
-def _first_non_finite(a: FloatArray) -> int:
-    """Return the flat position of the first NaN or inf of a C-contiguous array, or -1."""
-    if a.size <= _BLOCK:  # the usual case, batch after batch
-        finite = np.isfinite(a).all()
-    else:  # without a mask that grows with the data
-        with np.errstate(invalid="ignore"):
-            finite = np.isfinite(a.max()) and np.isfinite(a.min())
-    return -1 if finite else int(np.isfinite(a).argmin())

@@ -7,10 +7,12 @@ and read-only arrays. It shares memory with what was given where no conversion i
 
 from __future__ import annotations
 
+import copy
 import math
 import sys
 from array import array
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -21,6 +23,7 @@ import numpy.typing as npt
 CSR: TypeAlias = Any
 
 _INT32_MAX = np.iinfo(np.int32).max
+_INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
 
 def is_sparse(X: object) -> bool:
@@ -72,19 +75,29 @@ def csr_features(
     if dtype is None:
         single = X.dtype.newbyteorder("=") == np.float32
         dtype = np.dtype(np.float32 if single else np.float64)
-    given, X = X, sound_csr(X, name)
+    kind, X = X.dtype.kind, sound_csr(X, name)
     indptr, indices, data = csr_parts(X)
     nnz = int(indptr[-1])
-    width = np.int64 if max(X.shape[1], nnz) > _INT32_MAX else np.int32
-    with np.errstate(over="ignore", invalid="ignore"):  # found by the check that follows
-        data = np.require(data[:nnz], dtype, ["C", "A"])
-    finite = np.isfinite(data)
-    if given.dtype.kind == "f" and not finite.all():
+    found = assembled(data[:nnz], indices[:nnz], indptr, X.shape, dtype)
+    finite = np.isfinite(found.data)
+    if kind == "f" and not finite.all():
         q = int(np.argmin(finite))
         i, j = int(np.searchsorted(indptr, q, side="right")) - 1, int(indices[q])
-        raise not_finite(name, i, j, X.data[q], dtype)
-    indices, indptr = (np.require(a, width, ["C", "A"]) for a in (indices[:nnz], indptr))
-    return assembled(data, indices, indptr, X.shape)
+        raise not_finite(name, i, j, data[q], dtype)
+    return found
+
+
+def canonical_array(given: npt.NDArray[Any], target: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return a canonical, read-only array: the same memory if possible, else one copy."""
+    flags = given.flags
+    if given.dtype == target and flags.c_contiguous and flags.aligned:
+        result = given.view()
+    else:
+        # Overflow and NaN are found by the check that follows, with their position.
+        with np.errstate(over="ignore", invalid="ignore"):
+            result = np.array(given, dtype=target, order="C")
+    result.setflags(write=False)
+    return result
 
 
 def check_matrix(X: Any, name: str, n_features: int | None = None) -> None:
@@ -135,28 +148,36 @@ def take_rows(X: CSR, rows: npt.NDArray[np.intp] | slice) -> CSR:
 
 def stacked(parts: list[CSR]) -> CSR:
     """Return canonical matrices of one width one below the other, canonical too."""
-    sizes = np.array([part.indices.size for part in parts])
-    nnz, d = int(sizes.sum()), parts[0].shape[1]
-    width = np.int64 if max(d, nnz) > _INT32_MAX else np.int32
-    before = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    ends = [first + part.indptr[1:] for first, part in zip(before, parts, strict=True)]
-    indptr = np.concatenate([[0], *ends]).astype(width)
-    indices = np.concatenate([part.indices for part in parts]).astype(width)
+    before = np.cumsum([0, *(part.indices.size for part in parts)])
+    ends = [first + part.indptr[1:] for first, part in zip(before, parts, strict=False)]
+    indptr = np.concatenate([[0], *ends])
+    indices = np.concatenate([part.indices for part in parts])
     data = np.concatenate([part.data for part in parts])
-    return assembled(data, indices, indptr, (indptr.size - 1, d))
+    return assembled(data, indices, indptr, (indptr.size - 1, parts[0].shape[1]))
 
 
-def assembled(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> CSR:
-    """Put together a canonical matrix of read-only views."""
+def assembled(
+    data: Any, indices: Any, indptr: Any, shape: tuple[int, int], dtype: Any = None
+) -> CSR:
+    """Put together a canonical matrix of arrays that make one, in their dtype or another.
+
+    Not through the constructor, which takes longer and may choose another width of the indices.
+    """
+    width = _INT64 if max(shape[1], indices.size) > _INT32_MAX else _INT32
+    X = copy.copy(_empty(shape))
+    X.data = canonical_array(data, data.dtype if dtype is None else dtype)
+    X.indices, X.indptr = canonical_array(indices, width), canonical_array(indptr, width)
+    return X
+
+
+@lru_cache(maxsize=8)
+def _empty(shape: tuple[int, int]) -> CSR:
+    """Return a canonical matrix without its parts."""
     from scipy import sparse
 
-    X = sparse.csr_array(shape, dtype=data.dtype)
-    views = [part.view() for part in (data, indices, indptr)]
-    for view in views:
-        view.flags.writeable = False
-    # not through the constructor, which may choose another width of the indices
-    X.data, X.indices, X.indptr = views
+    X = sparse.csr_array(shape)
     X.has_canonical_format = True
+    X.indptr = X.indices
     return X
 
 
@@ -172,7 +193,7 @@ def sound_csr(X: Any, name: str) -> CSR:
         parts = _coordinates(X, name)
         csr = sparse.coo_array((parts[0], parts[1:]), shape=X.shape).tocsr()
     else:
-        check_structure(X, name)
+        _check_compressed(X, name)
         csr = X if X.format == "csr" else X.tocsr()
     if csr is not X:
         _check_compressed(csr, name)
@@ -336,7 +357,8 @@ def _increasing(indices: npt.NDArray[Any], indptr: npt.NDArray[Any]) -> bool:
     if nnz < 2:
         return True
     falls = indices[1:nnz] <= indices[: nnz - 1]
-    starts = indptr[1:-1]  # where a row begins, anything may follow
-    starts = starts[(starts > 0) & (starts < nnz)]
-    falls[starts - 1] = False
+    if len(indptr) > 2:
+        starts = indptr[1:-1]  # where a row begins, anything may follow
+        starts = starts[(starts > 0) & (starts < nnz)]
+        falls[starts - 1] = False
     return not falls.any()
