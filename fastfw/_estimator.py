@@ -44,6 +44,11 @@ MADE_OF = (
     "method", "radius", "vertex_size", "step", "momentum", "fit_intercept", "intercept_scaling",
     "scaling", "dtype", "loss", "quantile", "epsilon",
 )  # fmt: skip
+# The least and the largest positive number of a dtype.
+_HELD = {
+    np.dtype(real): (float(np.finfo(real).smallest_subnormal), float(np.finfo(real).max))
+    for real in (np.float64, np.float32)
+}
 # Sums of weights between these can be divided by and multiplied.
 _LEAST, _MOST = 1e-200, 1e200
 
@@ -313,8 +318,8 @@ def seen(X: Any, scale: FloatArray) -> tuple[Any, FloatArray, Any]:
     largest[largest < np.finfo(X.dtype).tiny] = 0.0  # its reciprocal overflows
     before = scale[columns]
     with np.errstate(over="ignore"):
-        grown = np.where(before == 0.0, largest, np.clip(largest, before, 2.0 * before))
-    return columns, grown, entries
+        most = np.where(before == 0.0, largest, 2.0 * before)
+    return columns, np.minimum(np.maximum(largest, before), most), entries
 
 
 def mean_norm(X: Any) -> Any:
@@ -365,9 +370,7 @@ def scale_columns(X: Any, by: Any, intercept: float | None, *, clip: bool = Fals
         scaled = partial(_scale_chunk, by=by, intercept=intercept, clip=clip, dtype=X.dtype)
         columns = (d + (intercept is not None),)
         return X.map_blocks(scaled, chunks=(X.chunks[0], columns), meta=X._meta)
-    with np.errstate(over="ignore"):
-        beta = X.dtype.type(0.0 if intercept is None else intercept)
-    if intercept is not None and (beta == 0.0 or not np.isfinite(beta)):
+    if intercept is not None and not _HELD[X.dtype][0] <= intercept <= _HELD[X.dtype][1]:
         raise ValueError(f"intercept_scaling is {intercept}, which {X.dtype} cannot hold")
     if is_sparse(X):
         indptr, indices, data = csr_parts(X)
@@ -377,11 +380,12 @@ def scale_columns(X: Any, by: Any, intercept: float | None, *, clip: bool = Fals
             data = np.clip(data, -1.0, 1.0)
         if intercept is None:
             return assembled(data, indices, indptr, X.shape)
-        indptr = indptr + np.arange(n + 1, dtype=indptr.dtype)
+        indptr = indptr + np.arange(n + 1)
         given = np.ones(data.size + n, np.bool_)
         given[indptr[1:] - 1] = False  # a row ends with its intercept
-        longer, wider = np.full(given.size, beta), np.full(given.size, d, indices.dtype)
-        longer[given], wider[given] = data, indices
+        longer, wider = np.empty(given.size, X.dtype), np.empty(given.size, indices.dtype)
+        longer[given], longer[indptr[1:] - 1] = data, intercept
+        wider[given], wider[indptr[1:] - 1] = indices, d
         return assembled(longer, wider, indptr, (n, d + 1))
     if intercept is None and by is None:
         return X
@@ -392,5 +396,6 @@ def scale_columns(X: Any, by: Any, intercept: float | None, *, clip: bool = Fals
         np.divide(X, by, out=A[:, :d])
     if clip:
         np.clip(A[:, :d], -1.0, 1.0, out=A[:, :d])
-    A[:, d:] = beta
+    if intercept is not None:
+        A[:, d] = intercept
     return A

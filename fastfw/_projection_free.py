@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
 from importlib import import_module
+from operator import attrgetter, is_
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from fastfw import _estimator
-from fastfw._checks import FloatArray, float_dtype, freeze, refuse_masks
+from fastfw._checks import FloatArray, all_finite, float_dtype, freeze, refuse_masks
 from fastfw._chunks import is_dask
 from fastfw._csr import csr_features, is_sparse
 from fastfw._estimator import Online, Weights
@@ -265,7 +266,8 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
         known = self._known(online, *given)
         X, y = self._validated(X, y, reset=first)
         many = are_many(X) if online is None else online.plan.many
-        plan = _resolved(plan, many, self.early_stopping)
+        if online is None or plan is not online.plan:
+            plan = _resolved(plan, many, self.early_stopping)
         X, y, weights, known = self._label(X, y, sample_weight, known, whole=False)
         if online is None:
             free = self.radius == "auto"
@@ -399,7 +401,7 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
         # a mapping may change
         if online is not None and not isinstance(getattr(self, "class_weight", None), Mapping):
             kept = online.parameters
-            if all(getattr(self, name) is value for name, value in kept.items()):
+            if all(map(is_, attrgetter(*kept)(self), kept.values())):
                 return kept, online.plan
         parameters = self.get_params(deep=False)
         return parameters, _estimator.check_parameters(parameters)
@@ -500,22 +502,34 @@ def check_width(estimator: Any, X: Any) -> None:
         )
 
 
+def _is_known(estimator: Any, X: Any, y: Any, dtypes: list[Any]) -> bool:
+    """Whether rows are as a model knows them, so that scikit-learn has nothing to add."""
+    if hasattr(estimator, "feature_names_in_"):
+        return False
+    sparse = is_sparse(X)  # which is in canonical form
+    if not sparse and (type(X) is not np.ndarray or X.ndim != 2 or not len(X)):
+        return False
+    if X.shape[1] != estimator.n_features_in_ or X.dtype not in dtypes:
+        return False
+    if not isinstance(y, str):
+        if type(y) is not np.ndarray or y.shape != X.shape[:1] or y.dtype.kind not in "biuUSf":
+            return False
+        if y.dtype.kind == "f" and not all_finite(y):
+            return False
+    return sparse or all_finite(X)
+
+
 def validate(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
     """Check data as the learners do, then as scikit-learn, which compares names and widths.
 
-    Sparse rows for a model that knows their width are ready after the former, which for one row
-    takes a fraction of the time.
+    Rows that are as a model knows them are spared the latter, which takes longer than a round.
     """
     for name, given in (("X", X), ("y", y)):
         refuse_masks(given, name)
     if is_sparse(X):
         X = csr_features(X)
-        known = not options["reset"] and not hasattr(estimator, "feature_names_in_")
-        if known and X.shape[1] == estimator.n_features_in_ and X.dtype in options["dtype"]:
-            if isinstance(y, str):
-                return X
-            if isinstance(y, np.ndarray) and y.shape == X.shape[:1] and y.dtype.kind in "biuUS":
-                return X, y
+    if not options["reset"] and _is_known(estimator, X, y, options["dtype"]):
+        return X if isinstance(y, str) else (X, y)
     options["accept_sparse"] = "csr"
     try:
         from sklearn.utils.validation import validate_data

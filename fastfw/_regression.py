@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import freeze
+from fastfw._checks import features, freeze
 from fastfw.custom import FunctionProblem
 from fastfw.streams import Dataset
 
@@ -74,16 +74,20 @@ class Targets(Dataset):
 
     __slots__ = ()
 
+    y: Any
+
     @classmethod
     def of(cls, X: Any, y: Any, weights: Any, loss: tuple[float, float, float]) -> Targets:
         """Return rows that have this loss, see `loss_of`."""
-        return cls(X, np.column_stack([y, np.ones(len(y)) if weights is None else weights,
-                                       np.broadcast_to(loss, (len(y), 3))]))  # fmt: skip
+        targets = np.empty((len(y), 5))
+        targets[:, 0], targets[:, 2:] = y, loss
+        targets[:, 1] = 1.0 if weights is None else weights
+        return cls(X, targets)
 
     def __init__(self, X: Any, y: npt.NDArray[np.float64]) -> None:
-        super().__init__(X, np.zeros(len(y), np.intp))
-        self.y: Any = freeze(np.ascontiguousarray(y))
-        self._weights = None if (y[:, 1] == 1.0).all() else self.y[:, 1]
+        A, targets = features(X, sparse=True), freeze(np.ascontiguousarray(y))
+        weights = None if (targets[:, 1] == 1.0).all() else targets[:, 1]
+        self._hold(A, None, A.dtype, targets, weights, 1)
 
     def _reweighted(self, weights: npt.NDArray[np.float64] | None) -> Targets:
         y = self.y.copy()

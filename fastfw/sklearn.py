@@ -5,6 +5,7 @@ Needs scikit-learn: ``pip install "fastfw[sklearn]"``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from fastfw._checks import (
     FloatArray,
     as_list,
     class_numbers,
+    features,
     float_dtype,
     refuse_masks,
     sort_classes,
@@ -302,8 +304,8 @@ class ProjectionFreeClassifier(ClassifierMixin, ProjectionFree):  # type: ignore
     def _dataset(self, X: Any, labelled: Labelled) -> Any:
         if is_dask(X):
             return weighted(DaskChunks(X, labelled.y), labelled.weights)
-        make = Dataset._ready if is_sparse(X) else Dataset._weighted
-        return make(X, labelled.y, labelled.weights)
+        A = X if is_sparse(X) else features(X)
+        return Dataset._ready(A, labelled.y, labelled.weights)
 
     def _n_rows(self, known: Any) -> int:
         return len(known)
@@ -530,7 +532,7 @@ class ProjectionFreeRegressor(RegressorMixin, ProjectionFree):  # type: ignore[m
             if known is None:
                 known = _regression.units_of(y, weights, self.loss != "squared_error")
             y = (y - known.zero) / known.one
-        if not (np.isfinite(known).all() and np.isfinite(y).all()):
+        if not (math.isfinite(known.one) and np.isfinite(y).all()):
             raise ValueError("y is so large that its squares overflow; rescale y")
         return Labelled(X, y, weights, known)
 

@@ -160,7 +160,7 @@ class Dataset:
 
     @classmethod
     def _ready(cls, X: Any, y: IndexArray, weights: npt.NDArray[np.float64] | None) -> Dataset:
-        """Skip the checks for sparse rows in canonical form and labels that are known to fit."""
+        """Skip the checks for rows in canonical form and labels that are known to fit."""
         weights = None if weights is None else freeze(weights)
         return object.__new__(cls)._hold(X, None, X.dtype, freeze(y), weights)
 
