@@ -1,22 +1,17 @@
-"""Rounds by fastfw and by NumPy as the paper writes them.
-
-Every timed call is a turn of several rounds, the same for all sides of a group, whose number is in
-``extra_info``; `python -m bench.report rounds` prints times per round and their ratio.
-"""
+"""Sides of a case play the same rounds, and decide alike."""
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import islice
 
 import numpy as np
 import pytest
 
-from bench.compare import cases, peers
+from bench.compare import cases
 from bench.compare.cases import CASES, Case
 from bench.compare.data import CIFAR10, MNIST
 from bench.compare.rounds import SIDES
-from bench.compare.turns import Work, playing
+from bench.compare.turns import Work
 from reference import orgfw, power_schedule
 
 
@@ -25,29 +20,6 @@ def by_name(case):
 
 
 every_case = pytest.mark.parametrize("case", CASES, ids=by_name)
-PYTORCH = partial(playing, peers.TorchNetwork)
-TURNS = [(case, side, make) for case in CASES for side, make in SIDES.items()]
-TURNS += [(case, "pytorch", PYTORCH) for case in CASES if case.method == "network"]
-
-
-@pytest.mark.parametrize(
-    ("case", "side", "make"),
-    [pytest.param(*turn, id=f"{by_name(turn[0])}-{turn[1]}") for turn in TURNS],
-)
-def test_turn(benchmark, case, side, make):
-    why = peers.missing("torch") if side == "pytorch" else None
-    if why:
-        pytest.skip(why)
-    turn = make(case, before=1 if benchmark.disabled else case.before)
-    benchmark.group = case.name
-    benchmark.extra_info.update(side=side, rounds=case.rounds, batch_size=case.shape.batch_size)
-    turn()()
-    benchmark.pedantic(
-        lambda play: play(),
-        setup=lambda: ((turn(),), {}),
-        rounds=case.turns,
-        iterations=1,
-    )
 
 
 @every_case
