@@ -23,7 +23,6 @@ from fastfw._checks import FloatArray, IndexArray
 from fastfw._messages import escape
 
 _CIFAR_PIXELS = 3 * 32 * 32
-_READ = 1 << 20
 
 _ByteArray = npt.NDArray[np.uint8]
 #: Images (n, d) and their labels (n,).
@@ -49,25 +48,19 @@ def _read_idx(path: Path, *, ndim: int) -> _ByteArray:
     # Told apart by content: browsers are known to unpack a download and keep its name.
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
-    content = bytearray()
     try:
         with gzip.open(path) if packed else path.open("rb") as file:
             shape = _idx_shape(file.read(4 + 4 * ndim), path, ndim)
-            promised = math.prod(shape)
-            # Grows with what really arrives. One byte more, for none: it brings the checksum.
-            while piece := file.read(min(_READ, promised + 1 - len(content))):
-                content += piece
+            content = file.read()
     except EOFError:
         raise ValueError(f"{path}: the gzip file is truncated; fetch it again") from None
     except (gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{path}: the gzip file is corrupt ({error})") from None
-    held = len(content)
+    promised, held = math.prod(shape), len(content)
     if held != promised:
-        fault, follow = "truncated", str(held)
-        if held > promised:
-            fault, follow = "longer than its header says", "more"
+        fault = "truncated" if held < promised else "longer than its header says"
         raise ValueError(
-            f"{path}: {fault}: shape {shape} takes {promised} bytes, but {follow} follow the header"
+            f"{path}: {fault}: shape {shape} takes {promised} bytes, but {held} follow the header"
         )
     return np.frombuffer(content, np.uint8).reshape(shape)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fastfw as fw
-from learner_cases import RADIUS, make_data, problem_and_ball
+from learner_cases import RADIUS, make_data, problem_and_ball, same
 from sizes import sized
 
 #: Steps of full length, which drop everything before them, and ordinary ones.
@@ -58,11 +58,6 @@ def assert_follows(result, run, tolerance=1e-12, reduction="mean", size=1):
     scale = size if reduction == "sum" else 1
     assert np.abs(result.losses - run.losses).max() <= 10 * tolerance * scale
     assert np.abs(result.average - run.iterates[:-1].mean(axis=0)).max() <= tolerance * RADIUS
-
-
-def same(a, b):
-    """The same bits."""
-    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
 def assert_same(one, other):

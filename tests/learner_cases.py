@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 
 import fastfw as fw
 import reference as ref
@@ -103,6 +104,17 @@ class Box:
 
     def lmo(self, direction):
         return np.where(direction > 0, -1.0, 1.0)
+
+
+def same(one, other):
+    """The same bits, zeros of either sign included."""
+    return (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())
+
+
+def refuses_to_be_written(array):
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        array.flags.writeable = True
+    return not array.flags.writeable
 
 
 def snapshot(learner, path):

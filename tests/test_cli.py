@@ -4,7 +4,6 @@ import csv
 import io
 import math
 import os
-import pickle
 import shlex
 import subprocess
 import sys
@@ -20,7 +19,6 @@ from fastfw._info import cache_state
 from fastfw.cli import main
 from fastfw.experiments import METHODS, compare, figures, setups
 
-FILES = ["regret.csv", "regret.png", "summary.csv"]
 SMALL = ["--rounds", "4", "--batch-size", "3", "--radius", "2", "--trials", "2"]
 
 
@@ -69,31 +67,6 @@ def refused(capsys, arguments):
 # --- compare ----------------------------------------------------------------------------------
 
 
-def test_compare_prints_a_table_and_writes_three_files(tmp_path, blobs, capsys):
-    out = tmp_path / "new" / "results"
-    assert main(["compare", "--data", blobs, "--out", str(out), *SMALL]) == 0
-    printed, err = capsys.readouterr()
-    assert err == ""
-    lines = printed.splitlines()
-    assert "2 trials of 4 rounds" in lines[1]
-    assert sum(line.startswith(("ORGFW ", "OSFW ")) for line in lines) == 2
-    assert printed.count("+-") == 4
-    assert lines[-7].startswith("+-: standard error")
-    assert lines[-6].startswith("comparator: ")
-    assert lines[-4].startswith("regret above ORGFW's, trial by trial: OSFW ")
-    assert "constants with a guarantee, not the fastest ones" in lines[-3]
-    assert "fastfw tune" in lines[-2]
-    assert lines[-1].startswith("files: ")
-    assert sorted(os.listdir(out)) == FILES
-    for name in FILES:
-        assert str(out / name) in lines[-1]
-    with (out / "regret.csv").open(newline="") as handle:
-        rows = list(csv.reader(handle))
-    assert rows[0] == ["trial", "method", "round", "loss", "regret", "seconds"]
-    assert len(rows) == 1 + 2 * 2 * 4
-    assert (out / "regret.png").read_bytes().startswith(b"\x89PNG")
-
-
 def test_who_sees_no_bar_is_told_of_the_first_compilation(tmp_path, blobs, capsys, monkeypatch):
     import numba
 
@@ -109,19 +82,6 @@ def test_who_sees_no_bar_is_told_of_the_first_compilation(tmp_path, blobs, capsy
     monkeypatch.setattr(cli, "say_if_cold", lambda: print("cold"))
     assert main(["compare", "--data", blobs, "--out", str(tmp_path), *SMALL]) == 0
     assert capsys.readouterr().out.startswith("cold\n")
-
-
-def test_compare_with_one_trial_of_one_round(tmp_path, blobs, capsys):
-    arguments = ["compare", "--data", blobs, "--out", str(tmp_path), "--radius", "0.01"]
-    assert main([*arguments, "--rounds", "1", "--trials", "1", "--batch-size", "7"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert "1 trial of 1 round, batches of 7" in lines[1]
-    with (tmp_path / "summary.csv").open(newline="") as handle:
-        rows = list(csv.DictReader(handle))
-    shown = [line.split()[1] for line in lines if line.startswith(("ORGFW ", "OSFW "))]
-    assert len(shown) == len(rows) == 2
-    for text, row in zip(shown, rows, strict=True):
-        assert float(text) == pytest.approx(float(row["regret"]), rel=1e-3)
 
 
 def test_compare_passes_every_option_on(tmp_path, blobs, capsys):
@@ -203,15 +163,6 @@ def test_compare_draws_bounds(tmp_path, blobs, capsys):
         rows = list(csv.DictReader(handle))
     assert float(rows[0]["regret_bound"]) > float(rows[0]["regret"])
     assert rows[1]["regret_bound"] == ""
-
-
-def test_compare_says_why_a_bound_does_not_apply(tmp_path, blobs, capsys):
-    arguments = ["compare", "--data", blobs, "--out", str(tmp_path), *SMALL, "--bounds"]
-    assert main([*arguments, "--methods", "orgfw", "--preset", "mnist-stochastic"]) == 0
-    printed, err = capsys.readouterr()
-    assert err.startswith("fastfw: note: no bound drawn for ORGFW: Theorem 1 wants step and")
-    assert err.count("\n") == 1
-    assert "bound on" not in printed
 
 
 class Terminal(io.StringIO):
@@ -351,52 +302,6 @@ def test_names_cannot_control_the_terminal(tmp_path, blobs, capsys, monkeypatch)
         assert r"\x1b[31mred.npz" in printed
         assert r"\x1b[2J/summary.csv" in printed
         assert "\x1b" not in printed
-
-
-def test_too_many_rounds_for_the_data_are_refused(tmp_path, blobs, capsys):
-    arguments = ["compare", "--data", blobs, "--out", str(tmp_path / "o")]
-    arguments += ["--setting", "adversarial", "--rounds", "7", "--batch-size", "7"]
-    assert "at most 4 batches" in refused(capsys, arguments)
-    assert os.listdir(tmp_path) == []
-
-
-def bad_npz(kind, path):
-    """Write a file that is no good."""
-    X, y = np.ones((4, 2)), np.arange(4) % 2
-    match kind:
-        case "pickle":
-            path.write_bytes(pickle.dumps({"X": X, "y": y}))
-        case "truncated":
-            np.savez(path, X=X, y=y)
-            path.write_bytes(path.read_bytes()[:-40])
-        case "nan":
-            X[2, 1] = np.nan
-            np.savez(path, X=X, y=y)
-        case "one class":
-            np.savez(path, X=X, y=np.zeros(4, dtype=int))
-        case "stray label":
-            np.savez(path, X=X, y=[0, 1, 10**12, 1])
-        case "folder":
-            path.mkdir()
-
-
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
-        ("pickle", "bad.npz"),
-        ("truncated", "bad.npz"),
-        ("nan", "X[2, 1]"),
-        ("one class", "two classes"),
-        ("stray label", "y[2] is 1000000000000, but y has 4 labels, 3 of them distinct; "),
-        ("folder", "bad.npz"),
-    ],
-)
-def test_bad_files_are_refused(tmp_path, capsys, kind, message):
-    path = tmp_path / "bad.npz"
-    bad_npz(kind, path)
-    arguments = ["compare", "--data", str(path), "--out", str(tmp_path / "o")]
-    assert message in refused(capsys, arguments)
-    assert os.listdir(tmp_path) == ["bad.npz"]
 
 
 @pytest.mark.skipif(

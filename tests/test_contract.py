@@ -13,6 +13,7 @@ import fastfw as fw
 from cells import CELLS, METHODS, REFUSED, ROUNDS, WORLDS, C, Cell, D, N, ball, dataset
 from fastfw.kernels._jit import dispatchers
 from fastfw.sklearn import ProjectionFreeClassifier
+from learner_cases import refuses_to_be_written, same, snapshot
 from sizes import about_compiling, quiet
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastfw.EngineWarning")
@@ -92,17 +93,6 @@ def saved(cell: Cell, learner, path):
     return loaded
 
 
-def same(one, other):
-    """The same bits."""
-    return one.dtype == other.dtype and one.tobytes() == other.tobytes()
-
-
-def refuses_to_be_written(array):
-    with pytest.raises(ValueError, match="WRITEABLE"):
-        array.flags.writeable = True
-    return not array.flags.writeable
-
-
 @cells
 def test_rounds_are_the_same_however_they_are_played(cell):
     """A run is a loop of rounds; all that is played lies in the set, and stays as it is."""
@@ -149,12 +139,6 @@ def test_engines_layouts_and_precisions_agree(cell):
     assert one.lmo_calls == other.lmo_calls
 
 
-def shown(learner, path):
-    """Everything that a learner shows, and its file."""
-    learner.save(path)
-    return learner.t, learner.play().tobytes(), learner.average.tobytes(), path.read_bytes()
-
-
 @few
 @pytest.mark.parametrize("after", [0, 3])
 def test_rounds_that_fail_leave_no_trace(cell, after, tmp_path):
@@ -162,7 +146,7 @@ def test_rounds_that_fail_leave_no_trace(cell, after, tmp_path):
     learner, twin = cell.learner(), cell.learner()
     if after:
         cell.play(learner, 0, after), cell.play(twin, 0, after)
-    before = shown(learner, tmp_path / "learner")
+    before = snapshot(learner, tmp_path / "learner")
     batch = cell.batches()[0]
     X, y = batch.X, batch.y
     bad = [(X * np.nan, y)]
@@ -179,7 +163,7 @@ def test_rounds_that_fail_leave_no_trace(cell, after, tmp_path):
                 learner.observe(given)
             with pytest.raises(errors), quiet():
                 learner.run([batch, batch, given])
-        assert shown(learner, tmp_path / "learner") == before
+        assert snapshot(learner, tmp_path / "learner") == before
     one, other = (cell.play(each, after, ROUNDS) for each in (learner, twin))
     assert same(one.losses, other.losses)
     assert same(one.decision, other.decision)
@@ -193,7 +177,7 @@ def test_rounds_that_overflow_leave_no_trace(cell, tmp_path):
     """Of finite features: the round is named."""
     learner, twin = cell.learner(), cell.learner()
     cell.play(learner, 0, 3), cell.play(twin, 0, 3)
-    before = shown(learner, tmp_path / "learner")
+    before = snapshot(learner, tmp_path / "learner")
     # rows along which two classes differ, with the label of the lesser one
     x = learner.play()
     along = np.where(x[0] < x[1], -1.0, 1.0).astype(cell.dtype)
@@ -207,10 +191,10 @@ def test_rounds_that_overflow_leave_no_trace(cell, tmp_path):
         for bad in ((X, y), wide):
             with pytest.raises(FloatingPointError, match="round 4: "), quiet():
                 learner.observe(bad)
-            assert shown(learner, tmp_path / "learner") == before
+            assert snapshot(learner, tmp_path / "learner") == before
         with pytest.raises(FloatingPointError, match=r"round [456]: "), quiet():
             learner.run([*cell.batches()[3:5], (X, y)])
-    assert shown(learner, tmp_path / "learner") == before
+    assert snapshot(learner, tmp_path / "learner") == before
     one, other = (cell.play(each, 3, ROUNDS) for each in (learner, twin))
     assert same(one.losses, other.losses)
     assert same(one.decision, other.decision)

@@ -16,13 +16,8 @@ from fastfw.kernels import csr as kernels
 from fastfw.sets._convex import random_vertex
 from fastfw.sklearn import ProjectionFreeClassifier as Classifier
 from fastfw.streams import Batch, Dataset
-from learner_cases import METHODS, RADIUS, make, problem_and_ball
+from learner_cases import METHODS, RADIUS, make, problem_and_ball, same
 from sizes import quick, sized
-
-
-def same(a, b):
-    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
-
 
 methods = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 

@@ -442,6 +442,7 @@ def test_the_test_part_may_be_missing_or_empty(own):
         ({"X": X_OWN[:0], "y": Y_OWN[:0]}, r"X is empty"),
         ({"X": X_OWN * np.nan, "y": Y_OWN}, r"X\[0, 0\] is nan"),
         ({"X": X_OWN, "y": Y_OWN / 2}, r"y must hold integer class numbers"),
+        ({"X": X_OWN, "y": [0, 99, 1]}, r"y\[1\] is 99, but y has 3 labels, 3 of them distinct"),
         ({"X": X_OWN, "y": Y_OWN - 1}, r"y\[0\] is -1"),
         ({"X": X_OWN.astype(str), "y": Y_OWN}, r"X must hold real numbers"),
         ({"X": X_OWN.astype(object), "y": Y_OWN}, r"X is an array of Python objects"),

@@ -26,7 +26,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import check_estimator
 
 from fastfw import _fitting
-from fastfw.sklearn import ProjectionFreeClassifier
+from fastfw.sklearn import ProjectionFreeClassifier, ProjectionFreeRegressor
 
 compiled = pytest.mark.skipif(not JIT, reason="too long without the compiler")
 
@@ -60,7 +60,16 @@ def digits():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # some checks warn of what they skip
-def test_every_check_of_scikit_learn(short_epochs):
+@pytest.mark.parametrize(
+    "model",
+    [
+        # one of the checks wants 1000 epochs: with a tolerance they end earlier
+        few_rounds(max_iter=sized(30, 1), tol=0.05),
+        pytest.param(ProjectionFreeRegressor(max_iter=10), marks=compiled),
+    ],
+    ids=type,
+)
+def test_every_check_of_scikit_learn(model, short_epochs):
     """In full: nothing is expected to fail, and only the array API is not there to be tested."""
     done = []
     options = {}
@@ -69,8 +78,7 @@ def test_every_check_of_scikit_learn(short_epochs):
             "on_fail": None,
             "callback": lambda **result: done.append((result["check_name"], result)),
         }
-    # one of the checks wants 1000 epochs: with a tolerance they end earlier
-    check_estimator(few_rounds(max_iter=sized(30, 1), tol=0.05), **options)
+    check_estimator(model, **options)
     not_passed = {check: result["status"] for check, result in done if result["status"] != "passed"}
     assert set(not_passed.values()) <= {"skipped"}
     if find_spec("pandas"):
@@ -748,15 +756,6 @@ def test_partial_fit_learns(iris):
     before = model.coef_.copy()
     model.partial_fit(X, y, sample_weight=np.linspace(0.0, 1.0, len(y)))
     assert 0 < np.abs(model.coef_ - before).max() < 1.0  # late steps are short
-
-
-def test_partial_fit_goes_on_after_fit(iris, short_epochs):
-    X, y = iris
-    model = few_rounds(max_iter=3).fit(X, y)
-    score = model.score(X, y)
-    model.partial_fit(X, y)
-    assert model.radius_ == 10.0
-    assert model.score(X, y) >= score - 0.1
 
 
 @pytest.mark.parametrize("k", [1, 3])
