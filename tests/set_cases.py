@@ -30,13 +30,9 @@ def simplex_vertices(s):
 
 
 def l1_vertices(s):
-    yield from np.concatenate([s.radius * np.eye(s.shape[0]), -s.radius * np.eye(s.shape[0])])
-
-
-def row_l1_vertices(s):
-    n_rows, n = s.shape
+    n_rows, n = (1, *s.shape)[-2:]
     for rows in itertools.product([*np.eye(n), *-np.eye(n)], repeat=n_rows):
-        yield s.radius * np.array(rows)
+        yield s.radius * np.reshape(rows, s.shape)
 
 
 def box_vertices(s):
@@ -130,7 +126,7 @@ POLYTOPES = {
     ),
     "RowL1Ball": Polytope(
         lambda: fw.RowL1Ball((2, 3), radius=2.0),
-        row_l1_vertices,
+        l1_vertices,
         lambda s: _absolute(s, s.radius, s.radius, n_rows=2),
     ),
     "LInfBall": Polytope(

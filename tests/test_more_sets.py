@@ -416,9 +416,6 @@ def test_projections_of_very_large_points(name, size):
     assert p.sum() == pytest.approx(own.lmo(-x).toarray().sum(), rel=1e-9)
 
 
-entries = st.one_of(st.sampled_from([0.0, 1.0, -1.0, 0.5, 2.0]), st.floats(-4, 4, width=32))
-
-
 # --- flows ----------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 import fastfw as fw
 import reference as ref
-from set_cases import row_l1_vertices
+from set_cases import l1_vertices
 from sizes import quick
 
 directions = hnp.arrays(
@@ -39,7 +39,7 @@ def test_oracle_finds_the_best_of_all_vertices(g):
     dense = np.asarray(v)
     assert dense.dtype == g.dtype
     wide = g.astype(np.float64)
-    least = min(float((wide * other).sum()) for other in row_l1_vertices(ball))
+    least = min(float((wide * other).sum()) for other in l1_vertices(ball))
     assert float((wide * dense).sum()) == least
     # a vertex, the first that ties
     assert np.array_equal(np.abs(dense).sum(axis=1), np.full(len(g), 2.0))
@@ -130,7 +130,7 @@ def test_contains():
     assert not ball.contains([[np.inf, 0, 0], [0, 0, 0]])
     # -128 has no absolute value of its own type
     assert not ball.contains(np.full((2, 3), -128, np.int8))
-    assert all(ball.contains(v) for v in row_l1_vertices(ball))
+    assert all(ball.contains(v) for v in l1_vertices(ball))
 
 
 @pytest.mark.parametrize(

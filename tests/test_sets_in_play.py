@@ -80,6 +80,18 @@ def test_vertices_are_never_made_dense(method, name, monkeypatch):
     assert learner.t == 7
 
 
+def test_what_a_class_says_of_its_rows_is_not_its_subclasses():
+    """Which may have another oracle."""
+
+    class Half(fw.Simplex):
+        def lmo(self, direction):
+            return super().lmo(direction).toarray() / 2
+
+    assert blocks_of(fw.Simplex(3))
+    assert blocks_of(Half(3)) is None
+    assert blocks_of(fw.ProductSet([fw.Simplex(3), Half(3)])) is None
+
+
 @over
 def test_sets_are_saved(name, tmp_path):
     own = SETS[name]()
