@@ -158,7 +158,11 @@ class CompiledSet:
 
     @cached_property
     def _watched(self) -> Any:
-        """The function, with an IndexError where it leaves an array."""
+        """The function, with an IndexError where it leaves an array.
+
+        It is compiled once more for it: compiled rounds go without, whose time loops that look at
+        every index would lengthen by a sixth and more.
+        """
         return with_bounds(self._vertex)
 
     def lmo(self, direction: npt.ArrayLike) -> EntriesVertex:
