@@ -219,6 +219,22 @@ def _from_buffer(content: object, dtype: object, shape: object, order: object) -
     return array
 
 
+class _Entries(dict[Any, Any]):
+    """A dictionary whose keys are text: to hash others may take more stack than there is."""
+
+    def __setitem__(self, key: object, value: object) -> None:
+        if not isinstance(key, str | bytes):
+            raise ValueError("a dictionary with keys that are not text")
+        super().__setitem__(key, value)
+
+
+def _dict(unpickler: Any) -> None:
+    """Begin a dictionary as the oldest kind of pickles does, empty."""
+    if unpickler.pop_mark():
+        raise ValueError("a dictionary that begins with entries")
+    unpickler.append(_Entries())
+
+
 def _build(unpickler: Any) -> None:
     """Set the state of what stands for an array, and of nothing else."""
     built = unpickler.stack[-2]
@@ -241,9 +257,13 @@ class _Unpickler(pickle._Unpickler):
 
     dispatch: ClassVar[dict[int, Any]] = {
         **pickle._Unpickler.dispatch,
+        pickle.EMPTY_DICT[0]: lambda unpickler: unpickler.append(_Entries()),
+        pickle.DICT[0]: _dict,
         pickle.BUILD[0]: _build,
         pickle.BYTEARRAY8[0]: _bytearray,
     }
+    for _set in (pickle.EMPTY_SET, pickle.FROZENSET):
+        del dispatch[_set[0]]
 
     def __init__(self, content: bytes) -> None:
         super().__init__(io.BytesIO(content), encoding="bytes")
@@ -251,13 +271,10 @@ class _Unpickler(pickle._Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         """Return what stands for a name that arrays and bytes need; nothing is imported."""
-        match module, name:
-            case ("numpy", "ndarray") | (
-                "numpy.core.multiarray" | "numpy._core.multiarray",
-                "_reconstruct",
-            ):
+        match module.replace("numpy._core.", "numpy.core."), name:  # NumPy 2's, NumPy 1's
+            case ("numpy", "ndarray") | ("numpy.core.multiarray", "_reconstruct"):
                 return _Array
-            case "numpy.core.numeric" | "numpy._core.numeric", "_frombuffer":
+            case "numpy.core.numeric", "_frombuffer":
                 return _from_buffer
             case "numpy", "dtype":
                 return _Dtype
