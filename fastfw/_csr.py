@@ -7,12 +7,11 @@ and read-only arrays. It shares memory with what was given where no conversion i
 
 from __future__ import annotations
 
-import copy
 import math
 import sys
 from array import array
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -135,9 +134,14 @@ def kernel_features(X: Any) -> Any:
     """Return features as kernels tell them apart; what is not sparse stays as it is."""
     if not is_sparse(X):
         return X
+    return _kernel_form()(*csr_parts(X))
+
+
+@cache
+def _kernel_form() -> Any:
     from fastfw.kernels import csr
 
-    return csr.CSR(*csr_parts(X))
+    return csr.CSR
 
 
 def take_rows(X: CSR, rows: npt.NDArray[np.intp] | slice) -> CSR:
@@ -164,7 +168,9 @@ def assembled(
     Not through the constructor, which takes longer and may choose another width of the indices.
     """
     width = _INT64 if max(shape[1], indices.size) > _INT32_MAX else _INT32
-    X = copy.copy(_empty(shape))
+    like = _empty(shape)
+    X = object.__new__(type(like))
+    vars(X).update(vars(like))
     X.data = canonical_array(data, data.dtype if dtype is None else dtype)
     X.indices, X.indptr = canonical_array(indices, width), canonical_array(indptr, width)
     return X
@@ -187,21 +193,32 @@ def sound_csr(X: Any, name: str) -> CSR:
     Its indices increase within each row; entries and their dtype are those given. X itself where
     it is so already. Its parts are looked at before anything reads them, and after a conversion.
     """
-    from scipy import sparse
-
-    if X.format in _COORDINATES:
-        parts = _coordinates(X, name)
-        csr = sparse.coo_array((parts[0], parts[1:]), shape=X.shape).tocsr()
-    else:
+    if X.format == "csr":
         _check_compressed(X, name)
-        csr = X if X.format == "csr" else X.tocsr()
-    if csr is not X:
-        _check_compressed(csr, name)
+        csr = X
+    else:
+        csr = _converted(X, name)
     if _increasing(csr.indices, csr.indptr):
         return csr
+    from scipy import sparse
+
     csr = sparse.csr_array((csr.data, csr.indices, csr.indptr), shape=X.shape, copy=True)
     csr.has_canonical_format = False  # nothing is known of it
     csr.sum_duplicates()
+    return csr
+
+
+def _converted(X: Any, name: str) -> CSR:
+    """Return a matrix of another format as CSR whose parts fit."""
+    from scipy import sparse
+
+    if X.format in _COORDINATES:
+        values, *places = _coordinates(X, name)
+        csr = sparse.coo_array((values, places), shape=X.shape).tocsr()
+    else:
+        _check_compressed(X, name)
+        csr = X.tocsr()
+    _check_compressed(csr, name)
     return csr
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
 from importlib import import_module
-from operator import attrgetter, is_
+from operator import is_
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -401,7 +401,7 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
         # a mapping may change
         if online is not None and not isinstance(getattr(self, "class_weight", None), Mapping):
             kept = online.parameters
-            if all(map(is_, attrgetter(*kept)(self), kept.values())):
+            if all(map(is_, map(vars(self).get, kept), kept.values())):
                 return kept, online.plan
         parameters = self.get_params(deep=False)
         return parameters, _estimator.check_parameters(parameters)

@@ -305,7 +305,7 @@ class ProjectionFreeClassifier(ClassifierMixin, ProjectionFree):  # type: ignore
         if is_dask(X):
             return weighted(DaskChunks(X, labelled.y), labelled.weights)
         A = X if is_sparse(X) else features(X)
-        return Dataset._ready(A, labelled.y, labelled.weights)
+        return Dataset._ready(A, labelled.y, labelled.weights, len(labelled.known))
 
     def _n_rows(self, known: Any) -> int:
         return len(known)

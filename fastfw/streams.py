@@ -159,10 +159,16 @@ class Dataset:
         return data
 
     @classmethod
-    def _ready(cls, X: Any, y: IndexArray, weights: npt.NDArray[np.float64] | None) -> Dataset:
+    def _ready(
+        cls,
+        X: Any,
+        y: IndexArray,
+        weights: npt.NDArray[np.float64] | None,
+        n_classes: int | None = None,
+    ) -> Dataset:
         """Skip the checks for rows in canonical form and labels that are known to fit."""
         weights = None if weights is None else freeze(weights)
-        return object.__new__(cls)._hold(X, None, X.dtype, freeze(y), weights)
+        return object.__new__(cls)._hold(X, None, X.dtype, freeze(y), weights, n_classes)
 
     def _reweighted(self, weights: npt.NDArray[np.float64] | None) -> Dataset:
         """Return the same rows with other weights."""
