@@ -6,15 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench.compare.turns import Limits, Result
 from fastfw._plots import STYLES, new_figure, own_style, tidy
 
 FASTFW, STACKED, NUMPY = STYLES[0], STYLES[1], ("#999999", "-", "s")
-#: Pixels that the label of a time keeps from the ratio beside it, at least.
-GAP = 12.0
 
 
 def milliseconds(value: float) -> str:
@@ -62,23 +59,10 @@ def bars(results: Sequence[Result]) -> Figure:
     axes.grid(False, axis="y")
     axes.spines["left"].set_visible(False)
     figure.legend(loc="outside upper left", ncols=2, frameon=False, fontsize=9)
-    _leave_room(axes, [time for result in results for time in (result.numpy, result.observe)])
+    times = [time for result in results for time in (result.numpy, result.observe)]
+    low, high = min(times) / 2.0, max(times)
+    axes.set_xlim(low, high * (high / low) ** 0.4)  # labels end there, and ratios stand there
     return figure
-
-
-def _leave_room(axes: Axes, times: Sequence[float]) -> None:
-    """Set the limits of the times so that all labels end left of all ratios.
-
-    Labels keep their size in pixels whatever the limits are, so it is measured.
-    """
-    shortest, longest = min(times) / 2.0, max(times)
-    axes.set_xlim(shortest, 2.0 * longest)
-    axes.figure.draw_without_rendering()
-    width = axes.get_window_extent().width
-    labels = [text.get_window_extent() for text in axes.texts]
-    ratios = [box.width for box in labels[len(times) :]]
-    room = max(box.width for box in labels[: len(times)]) + max(ratios) + 2 * GAP
-    axes.set_xlim(shortest, shortest * (longest / shortest) ** (width / (width - room)))
 
 
 # --- roofline: work over time, over work per byte ------------------------------------------------

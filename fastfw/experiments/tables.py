@@ -14,7 +14,7 @@ import numpy as np
 
 from fastfw import _checks
 from fastfw._files import atomic_write
-from fastfw.experiments.claims import find
+from fastfw.experiments.claims import find, paired
 from fastfw.experiments.methods import find_methods
 from fastfw.experiments.results import (
     Comparator,
@@ -206,12 +206,10 @@ def _differences(result: CompareResult) -> list[str]:
     first, *others = result.methods
     parts = []
     for run in others:
-        difference = run.final_regret - first.final_regret
-        error = standard_error(difference)
+        mean, error = paired(first.final_regret, run.final_regret)
         decimals = min(max(_decimals([error], 2), 1), 4)
         parts.append(
-            f"{run.method.label} {_fixed(float(difference.mean()), decimals, '+')} "
-            f"+- {_fixed(error, decimals)}"
+            f"{run.method.label} {_fixed(mean, decimals, '+')} +- {_fixed(error, decimals)}"
         )
     lines = [f"regret above {first.method.label}'s, trial by trial: {parts[0]}"]
     for part in parts[1:]:
@@ -395,12 +393,6 @@ _GRID_COLUMNS = (
 )  # fmt: skip
 
 
-def _above(search: GridSearch, point: GridPoint) -> tuple[float, float]:
-    """Return how far a point is above the best, paired by trial."""
-    difference = point.scores - search.best.scores
-    return float(difference.mean()), standard_error(difference)
-
-
 def format_grid(search: GridSearch, rows: int = 10) -> str:
     """Return the best points as a table.
 
@@ -427,7 +419,7 @@ def format_grid(search: GridSearch, rows: int = 10) -> str:
     extra = [] if search.best.scale is None else ["scale"]
     table = [["step c,e", "momentum c,e", *extra, "loss", "+-", "above best", "+-", "seconds"]]
     for point in search.points[:rows]:
-        above, error = _above(search, point)
+        above, error = paired(search.best.scores, point.scores)
         momentum = "" if point.momentum is None else _pair(point.momentum)
         loss = "overflow" if math.isnan(point.score) else f"{point.score:.5f}"
         numbers = [_dash(number, 5) for number in (standard_error(point.scores), above, error)]
@@ -456,7 +448,8 @@ def write_grid_csv(search: GridSearch, path: StrPath) -> None:
 
     def row(rank: int, point: GridPoint) -> Sequence[Any]:
         scale = "" if point.scale is None else point.scale
-        numbers = (point.score, standard_error(point.scores), *_above(search, point), point.seconds)
+        above = paired(search.best.scores, point.scores)
+        numbers = (point.score, standard_error(point.scores), *above, point.seconds)
         return (
             rank, search.method, *point.step, *(point.momentum or ("", "")),
             *(("", scale) if method.meta else (scale, "")), search.trials, *map(_cell, numbers),
