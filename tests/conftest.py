@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 #: Tests about what kernels, problems, sets and learners compute: whole files, or some of their
@@ -41,3 +42,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         file, test = Path(item.path).stem, getattr(item, "originalname", item.name)
         if {file, f"{file}::{test}"} & MATHEMATICS and not item.get_closest_marker("slow"):
             item.add_marker("mathematics")
+
+
+@pytest.fixture(scope="session")
+def blobs(tmp_path_factory):
+    """Return the path of a small data set with a test part."""
+    rng = np.random.default_rng(0)
+    y = np.arange(30) % 3
+    X = rng.normal(size=(30, 5)) + 2.0 * np.eye(3, 5)[y]
+    path = tmp_path_factory.mktemp("data") / "blobs.npz"
+    np.savez(path, X=X[:21], y=y[:21], X_test=X[21:], y_test=y[21:])
+    return str(path)

@@ -1,6 +1,5 @@
 """The command line: what it prints, writes, refuses, and how it ends."""
 
-import csv
 import io
 import math
 import os
@@ -14,23 +13,11 @@ import numpy as np
 import pytest
 
 import fastfw as fw
+from experiment_cases import SMALL, rows_of
 from fastfw import _output, cli
 from fastfw._info import cache_state
 from fastfw.cli import main
 from fastfw.experiments import METHODS, compare, figures, setups
-
-SMALL = ["--rounds", "4", "--batch-size", "3", "--radius", "2", "--trials", "2"]
-
-
-@pytest.fixture(scope="module")
-def blobs(tmp_path_factory):
-    """Return the path of a small data set."""
-    rng = np.random.default_rng(0)
-    y = np.arange(30) % 3
-    X = rng.normal(size=(30, 5)) + 2.0 * np.eye(3, 5)[y]
-    path = tmp_path_factory.mktemp("data") / "blobs.npz"
-    np.savez(path, X=X, y=y)
-    return str(path)
 
 
 @pytest.fixture(autouse=True)
@@ -88,8 +75,7 @@ def test_compare_passes_every_option_on(tmp_path, blobs, capsys):
     options = ["--methods", "OSFW", "--seed", "5", "--dtype", "float32"]
     options += ["--step", "1/2,1", "--momentum", "1,2/3"]
     assert main(["compare", "--data", blobs, "--out", str(tmp_path), *SMALL, *options]) == 0
-    with (tmp_path / "summary.csv").open(newline="") as handle:
-        (row,) = csv.DictReader(handle)
+    (row,) = rows_of(tmp_path / "summary.csv")
     expected = compare(
         blobs,
         methods=["osfw"],
@@ -121,8 +107,7 @@ def test_compare_runs_every_method_in_both_settings(tmp_path, blobs, capsys):
         for line, label in zip(err, labels, strict=True):
             assert line.startswith(f"fastfw: note: {label} has no regret guarantee")
             assert setting in line
-        with (tmp_path / "summary.csv").open(newline="") as handle:
-            rows = list(csv.DictReader(handle))
+        rows = rows_of(tmp_path / "summary.csv")
         assert [row["method"] for row in rows] == [
             "orgfw", "morgfw", "osfw", "ofw", "regularized-ofw", "oaw", "metafw",
         ]  # fmt: skip
@@ -134,8 +119,7 @@ def test_compare_options_of_meta_methods(tmp_path, blobs, capsys):
     arguments += ["--methods", "morgfw,metafw", "--preset", "mnist-adversarial", *SMALL]
     assert main([*arguments, "--inner-steps", "3", "--sub-batch-size", "all"]) == 0
     assert "preset mnist-adversarial" in capsys.readouterr().out
-    with (tmp_path / "summary.csv").open(newline="") as handle:
-        rows = list(csv.DictReader(handle))
+    rows = rows_of(tmp_path / "summary.csv")
     for row, scale, momentum in zip(rows, ("100.0", "20.0"), ("2.0,0.5", "4.0,0.5"), strict=True):
         assert row["preset"] == "mnist-adversarial"
         assert (row["inner_steps"], row["sub_batch_size"]) == ("3", "all")
@@ -148,8 +132,7 @@ def test_compare_says_whose_steps_stay(tmp_path, blobs, capsys):
     given = [*SMALL, "--methods", "ospf,regularized-ofw", "--step", "1,1"]
     assert main(["compare", "--data", blobs, "--out", str(tmp_path), *given]) == 0
     assert "note: --step is not for ospf, with steps of their own" in capsys.readouterr().err
-    with (tmp_path / "summary.csv").open(newline="") as handle:
-        steps = [row["step"] for row in csv.DictReader(handle)]
+    steps = [row["step"] for row in rows_of(tmp_path / "summary.csv")]
     assert steps == ["", "1.0,1.0"]
 
 
@@ -159,8 +142,7 @@ def test_compare_draws_bounds(tmp_path, blobs, capsys):
     printed, err = capsys.readouterr()
     assert err == "fastfw: note: no bound drawn for OSFW: the paper bounds ORGFW and MORGFW\n"
     assert "bound on ORGFW's regret after round 4: " in printed
-    with (tmp_path / "summary.csv").open(newline="") as handle:
-        rows = list(csv.DictReader(handle))
+    rows = rows_of(tmp_path / "summary.csv")
     assert float(rows[0]["regret_bound"]) > float(rows[0]["regret"])
     assert rows[1]["regret_bound"] == ""
 

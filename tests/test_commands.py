@@ -4,7 +4,6 @@ What is special to one is in test_compare.py, test_compare_network.py, test_tune
 test_reproduce.py; the command line's own doors are in test_cli.py.
 """
 
-import csv
 import os
 import signal
 import subprocess
@@ -17,6 +16,7 @@ import numpy as np
 import pytest
 
 import fastfw as fw
+from experiment_cases import SIZES, SMALL, rows_of
 from fastfw import _files
 from fastfw.cli import main
 from fastfw.experiments import compare, compare_network, figures, grid_search, reproduce, trials
@@ -24,8 +24,6 @@ from fastfw.experiments.trials import KEPT, TrialStore
 from stopping import stop_while_writing
 
 posix = pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
-SIZES = {"rounds": 4, "batch_size": 3, "radius": 2.0, "trials": 2, "seed": 3}
-SMALL = ["--rounds", "4", "--batch-size", "3", "--radius", "2", "--trials", "2", "--seed", "3"]
 
 
 class Command(NamedTuple):
@@ -92,17 +90,6 @@ every = pytest.mark.parametrize("name", COMMANDS)
 TIMES = {"seconds", "ms_per_round", "least_ms_per_round"}
 
 
-@pytest.fixture(scope="module")
-def blobs(tmp_path_factory):
-    """Return the path of a small data set with a test part."""
-    rng = np.random.default_rng(0)
-    y = np.arange(30) % 3
-    X = rng.normal(size=(30, 5)) + 2.0 * np.eye(3, 5)[y]
-    path = tmp_path_factory.mktemp("data") / "blobs.npz"
-    np.savez(path, X=X[:21], y=y[:21], X_test=X[21:], y_test=y[21:])
-    return str(path)
-
-
 @pytest.fixture
 def no_pictures(monkeypatch):
     """Spare the time that drawing takes."""
@@ -115,8 +102,7 @@ def numbers(folder):
     """Return the rows of all CSV files, without times and what hangs on them."""
     found = {}
     for path in sorted(folder.glob("*.csv")):
-        with path.open(newline="") as handle:
-            rows = list(csv.DictReader(handle))
+        rows = rows_of(path)
         assert rows
         for row in rows:
             for column in list(row):

@@ -1,12 +1,12 @@
 """Comparisons: their numbers against plain NumPy, their tables, files and picture."""
 
-import csv
 import math
 
 import numpy as np
 import pytest
 
 import fastfw as fw
+from experiment_cases import rows_of
 from fastfw.experiments import (
     METHODS,
     PRESETS,
@@ -442,8 +442,7 @@ def test_one_trial_has_no_standard_error(data):
 def test_regret_csv_holds_the_curves_bit_for_bit(tmp_path, result):
     path = tmp_path / "regret.csv"
     write_regret_csv(result, path)
-    with path.open(newline="") as handle:
-        rows = list(csv.DictReader(handle))
+    rows = rows_of(path)
     assert tuple(rows[0]) == REGRET_COLUMNS
     assert ",".join(REGRET_COLUMNS) == "trial,method,round,loss,regret,seconds"
     assert len(rows) == TRIALS * len(result.methods) * ROUNDS
@@ -462,8 +461,7 @@ def test_regret_csv_holds_the_curves_bit_for_bit(tmp_path, result):
 def test_summary_csv_agrees_with_the_curves(tmp_path, result):
     path = tmp_path / "summary.csv"
     write_summary_csv(result, path)
-    with path.open(newline="") as handle:
-        rows = list(csv.DictReader(handle))
+    rows = rows_of(path)
     assert tuple(rows[0]) == SUMMARY_COLUMNS
     assert [row["method"] for row in rows] == [run.method.name for run in result.methods]
     for row, run in zip(rows, result.methods, strict=True):

@@ -1,11 +1,10 @@
 """Comparisons on networks: equal work, files, the command line."""
 
-import csv
-
 import numpy as np
 import pytest
 
 import fastfw as fw
+from experiment_cases import rows_of
 from fastfw import cli
 from fastfw.experiments import compare_network, format_network_table
 from fastfw.experiments.figures import network_figure
@@ -22,11 +21,6 @@ from fastfw.traces import Trace
 from network_cases import make_data
 
 SMALL = {"hidden": 3, "rounds": 12, "batch_size": 4, "trials": 2, "checkpoints": 4}
-
-
-def rows_of(path):
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.mark.parametrize(

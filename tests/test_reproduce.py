@@ -1,6 +1,5 @@
 """The paper's figures: their numbers and files, and what they say to the claims."""
 
-import csv
 import os
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 
 import fastfw as fw
+from experiment_cases import SIZES, SMALL, rows_of
 from fastfw.cli import main
 from fastfw.experiments import compare, compare_network, figures, reproduce
 from fastfw.experiments.claims import at_time, find, paired
@@ -19,20 +19,6 @@ from fastfw.experiments.setups import fingerprint
 from fastfw.experiments.tables import format_claims, write_claims, write_last
 from fastfw.experiments.trials import prepared
 from fastfw.streams import Dataset
-
-SIZES = {"rounds": 4, "batch_size": 3, "radius": 2.0, "trials": 2, "seed": 3}
-ARGUMENTS = ["--rounds", "4", "--batch-size", "3", "--radius", "2", "--trials", "2", "--seed", "3"]
-
-
-@pytest.fixture(scope="module")
-def blobs(tmp_path_factory):
-    """Return the path of a small data set with a test part."""
-    rng = np.random.default_rng(0)
-    y = np.arange(24) % 3
-    X = rng.normal(size=(24, 5)) + 2.0 * np.eye(3, 5)[y]
-    path = tmp_path_factory.mktemp("data") / "blobs.npz"
-    np.savez(path, X=X[:15], y=y[:15], X_test=X[15:], y_test=y[15:])
-    return str(path)
 
 
 @contextmanager
@@ -53,11 +39,6 @@ def whole(blobs, tmp_path_factory):
         return {name: reproduce(name, blobs, out=out, **SIZES) for name in names}, out
 
 
-def rows_of(path):
-    with path.open(newline="") as handle:
-        return list(csv.DictReader(handle))
-
-
 # --- numbers ----------------------------------------------------------------------------------
 
 
@@ -68,7 +49,7 @@ def test_regret_is_that_of_compare(whole, blobs, figure, setting):
     (part,) = whole[0][figure].parts
     curves = part.panels["regret"]
     names = [curve.method for curve in curves]
-    expected = compare(blobs, setting=setting, methods=names, **SIZES)
+    expected = compare(blobs, setting=setting, methods=names, tol=1e-5, **SIZES)
     for curve, run in zip(curves, expected.methods, strict=True):
         assert curve.label == run.method.label
         np.testing.assert_array_equal(curve.values, run.regret)
@@ -325,13 +306,13 @@ def test_claims_of_several_figures_share_a_file(tmp_path):
 def test_the_command_prints_claims_and_names_its_files(whole, blobs, tmp_path, capsys):
     out = tmp_path / "new" / "results"
     titles = ["--titles", "My $blobs_^\x1b[31m"]  # neither mathematics nor colour
-    command = ["reproduce", "figure2", "--data", blobs, "--out", str(out), *titles, *ARGUMENTS]
+    command = ["reproduce", "figure2", "--data", blobs, "--out", str(out), *titles, *SMALL]
     with plain_pictures():
         assert main(command) == 0
     printed, err = capsys.readouterr()
     assert err == ""
     assert printed.startswith("## Figure 2")
-    assert r"**My $blobs_^\x1b[31m** (15 x 5, 3 classes)" in printed
+    assert r"**My $blobs_^\x1b[31m** (21 x 5, 3 classes)" in printed
     assert "\x1b" not in printed + (out / "claims.md").read_text()
     for name in ("figure2.png", "figure2.csv", "figure2-summary.csv", "claims.md"):
         assert str(out / name) in printed.splitlines()[-1]
@@ -364,7 +345,7 @@ def test_several_data_sets(blobs, tmp_path):
     with plain_pictures():
         result = reproduce("figure1", [blobs, other], progress=lambda *c: seen.append(c), **options)
     assert [part.title for part in result.parts] == ["One", "Two"]
-    assert [part.n_samples for part in result.parts] == [15, 12]
+    assert [part.n_samples for part in result.parts] == [21, 12]
     assert {total for _, total, _ in seen} == {22}
     assert [what for done, _, what in seen if done == 22] == ["done"]
     assert [done for done, _, what in seen if what == "comparator"] == [0, 11]

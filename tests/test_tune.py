@@ -1,12 +1,11 @@
 """Grid search: its ranking, its tables, what it refuses."""
 
-import csv
-
 import numpy as np
 import pytest
 from scipy import sparse
 
 import fastfw as fw
+from experiment_cases import rows_of
 from fastfw.cli import main
 from fastfw.experiments import format_grid, grid_search, setups, trials, tuning, write_grid_csv
 
@@ -169,8 +168,7 @@ def test_the_table_and_the_file(search, tmp_path):
     assert lines[4].split()[0] == "{:g},{:.3g}".format(*search.best.step)
     path = tmp_path / "tune.csv"
     write_grid_csv(search, path)
-    with path.open(newline="") as handle:
-        rows = list(csv.DictReader(handle))
+    rows = rows_of(path)
     assert [int(row["rank"]) for row in rows] == [1, 2, 3, 4, 5, 6]
     for row, point in zip(rows, search.points, strict=True):
         assert (float(row["step_c"]), float(row["step_e"])) == point.step
@@ -194,8 +192,7 @@ def test_constants_of_methods_have_their_columns(data, tmp_path, capsys, method,
     head, line = capsys.readouterr().out.splitlines()[3:5]
     assert "  scale  " in head
     assert "  2  " in line
-    with (tmp_path / "tune.csv").open(newline="") as handle:
-        (row,) = csv.DictReader(handle)
+    (row,) = rows_of(tmp_path / "tune.csv")
     other = {"eta": "ftpl_scale", "ftpl_scale": "eta"}[column]
     assert (row[column], row[other]) == ("2.0", "")
 
