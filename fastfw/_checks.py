@@ -216,6 +216,11 @@ def is_pair(batch: object) -> bool:
     return True
 
 
+def reworded(error: TypeError | ValueError, words: str) -> TypeError | ValueError:
+    """Return an error of the same kind in other words."""
+    return ValueError(words) if isinstance(error, ValueError) else TypeError(words)
+
+
 # --- arrays and objects ---------------------------------------------------------------------------
 
 

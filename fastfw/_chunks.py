@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import IndexArray, batch_parts, features, labels
+from fastfw._checks import IndexArray, batch_parts, features, labels, reworded
 from fastfw._csr import check_matrix, csr_parts, is_sparse, stacked, take_rows
 
 __all__ = ["Chunks", "DaskChunks", "Memory", "ahead", "check_chunk", "chunks_of", "is_dask"]
@@ -51,7 +51,7 @@ class Form(NamedTuple):
 
 
 class Memory:
-    """Memory that is used again when nothing refers to what it was lent for any more.
+    """Memory that is used again when nothing refers any more to the array that it was lent to.
 
     The system clears pages that it hands out, which takes as long as it does to fill them.
     """
@@ -59,8 +59,8 @@ class Memory:
     def __init__(self) -> None:
         self._free: list[npt.NDArray[np.uint8]] = []
 
-    def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-        """Return an array of any contents; it is not in use before it is lent."""
+    def take(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """Return an array of any contents."""
         size = math.prod(shape) * dtype.itemsize
         while self._free:
             memory = self._free.pop()
@@ -70,8 +70,8 @@ class Memory:
             memory = np.empty(size, np.uint8)
         return memory[:size].view(dtype).reshape(shape)
 
-    def lent(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return an array of `array` as it is now, read-only."""
+    def lend(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return what was taken, filled by now, read-only; its memory comes back when it is gone."""
         memory: Any = array.base
         # views of it end at this one, and not at the memory, which is no base as arrays are
         whole = np.frombuffer(memoryview(memory).toreadonly(), array.dtype, array.size)
@@ -140,7 +140,7 @@ class Chunks(ABC):
         """Return the same with features of another dtype."""
         return self if self.dtype == dtype else self._with(dtype=np.dtype(dtype))
 
-    def in_passing(self, finite: bool) -> Chunks:
+    def for_a_pass(self, finite: bool) -> Chunks:
         """Return the same for one pass: it uses memory again, and looks for NaN or does not."""
         return self._with(_finite=finite, _memory=Memory())
 
@@ -187,14 +187,14 @@ class Chunks(ABC):
         if is_sparse(part):
             return stacked([*([] if held is None else [held]), part, *parts])
         if out is None:
-            out = memory.array(shape, self.dtype)
+            out = memory.take(shape, self.dtype)
         out[:before] = 0.0 if held is None else held
         for span in spans:
             if part is not None:
                 out[span] = part
             part = None  # before the next one is there
             part = next(parts, None)
-        return memory.lent(out)
+        return memory.lend(out)
 
     @property
     def _form(self) -> Form:
@@ -213,8 +213,8 @@ def check_chunk(chunk: Any, form: Form, first: int) -> Any:
     try:
         return features(chunk, sparse=True, **form._asdict())
     except (TypeError, ValueError) as error:
-        kind = ValueError if isinstance(error, ValueError) else TypeError
-        raise kind(f"in the chunk of X that begins with row {first}: {error}") from None
+        words = f"in the chunk of X that begins with row {first}: {error}"
+        raise reworded(error, words) from None
 
 
 def _rows_of(chunk: Any, form: Form, out: Any, first: int, rows: IndexArray, span: slice) -> Any:
@@ -307,7 +307,7 @@ class DaskChunks(Chunks):
 
         used = dask.base.get_scheduler(collections=[self.X])
         shared = self._dense and used in (dask.threaded.get, dask.local.get_sync)
-        return memory.array(shape, self.dtype) if shared else None
+        return memory.take(shape, self.dtype) if shared else None
 
     @cached_property
     def blocks(self) -> list[Any]:

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import as_array, batch_parts, choice, describe, is_pair, read_only, real_array
+from fastfw._checks import (
+    as_array,
+    batch_parts,
+    choice,
+    describe,
+    is_pair,
+    read_only,
+    real_array,
+    reworded,
+)
 from fastfw._numba import compiled, is_compiled, short_error
 from fastfw.problems import Rows, all_rows
 from fastfw.sets._convex import shape_of
@@ -141,8 +150,7 @@ class FunctionProblem:
                 )
             self.raise_short(error, hint)
             if hint and isinstance(error, TypeError | ValueError):
-                kind = ValueError if isinstance(error, ValueError) else TypeError
-                raise kind(str(error).rstrip(".") + hint) from error
+                raise reworded(error, str(error).rstrip(".") + hint) from error
             raise
         if not isinstance(found, tuple | list) or len(found) != 2:
             raise TypeError(

@@ -591,8 +591,8 @@ def regret(result: Any, best: BestDecision, stream: Iterable[Any]) -> RegretCurv
             "stream must be the iterable of batches that was run, but it is a "
             f"{type(stream).__name__}"
         )
-    if isinstance(stream, IndexedStream) and len(stream) != len(losses):
-        raise ValueError(_length_message(len(losses), f"{len(stream)}"))
+    if isinstance(stream, IndexedStream):
+        _require_rounds(len(losses), len(stream))
     if isinstance(stream, IndexedStream) and isinstance(best.problem, SoftmaxRegression):
         fixed, rows = _indexed_losses(best, stream)
     else:
@@ -690,8 +690,7 @@ def interval_regret(
         )
     losses = _losses_of(result)
     T = len(losses)
-    if len(stream) != T:
-        raise ValueError(_length_message(T, f"{len(stream)}"))
+    _require_rounds(T, len(stream))
     least = -(-T // 8) if shortest is None else positive_int(shortest, "shortest")
     blocks = [*stream.row_blocks(T)]
     sizes = sorted({block.shape[1] for block in blocks})
@@ -719,11 +718,13 @@ def _is_sum(problem: Any) -> bool:
     return getattr(problem, "reduction", "mean") == "sum"
 
 
-def _length_message(rounds: int, found: str) -> str:
-    return (
-        f"stream must have as many batches as the run had rounds, {rounds}, but it has {found}; "
-        "give the stream that was run (a generator can be used only once: make a list of it)"
-    )
+def _require_rounds(rounds: int, found: int | str) -> None:
+    """Refuse a stream that has not as many batches as the run had rounds."""
+    if found != rounds:
+        raise ValueError(
+            f"stream must have as many batches as the run had rounds, {rounds}, but it has {found};"
+            " give the stream that was run (a generator can be used only once: make a list of it)"
+        )
 
 
 def _indexed_losses(best: BestDecision, stream: IndexedStream) -> tuple[Array, Array]:
@@ -751,11 +752,10 @@ def _batch_losses(best: BestDecision, stream: Iterable[Any], rounds: int) -> tup
     rows: list[int] = []
     for batch in stream:
         if len(fixed) == rounds:
-            raise ValueError(_length_message(rounds, "more"))
+            _require_rounds(rounds, "more")
         fixed.append(best.problem.loss(best.decision, read_only(batch)))
         rows.append(batch_size(batch))
-    if len(fixed) < rounds:
-        raise ValueError(_length_message(rounds, f"{len(fixed)}"))
+    _require_rounds(rounds, len(fixed))
     return np.array(fixed, float), np.array(rows, float)
 
 

@@ -480,7 +480,7 @@ class IndexedStream:
             yield self
             return
         own = copy.copy(self)
-        own.data = self.data.in_passing(finite)
+        own.data = self.data.for_a_pass(finite)
         parts = own._parts()
         yield from ahead(parts) if self.data.reads_ahead else parts
 

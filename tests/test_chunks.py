@@ -169,14 +169,14 @@ def test_a_pass_over_the_chunks_reads_each_once(monkeypatch):
 
 def test_memory_is_used_again_where_nobody_has_its_rows(monkeypatch):
     memory = _chunks.Memory()
-    first = memory.lent(memory.array((4, 2), np.dtype(float)))
+    first = memory.lend(memory.take((4, 2), np.dtype(float)))
     part, at = first[1:], first.ctypes.data
     del first
-    assert memory.array((4, 2), np.dtype(float)).ctypes.data != at
+    assert memory.take((4, 2), np.dtype(float)).ctypes.data != at
     with pytest.raises(ValueError, match="WRITEABLE"):
         part.flags.writeable = True
     del part
-    assert memory.array((3, 2), np.dtype(float)).ctypes.data == at
+    assert memory.take((3, 2), np.dtype(float)).ctypes.data == at
     monkeypatch.setattr(_chunks, "_HELD", 20 * D * 8)
     kept = [*STREAMS["as they lie"](*of_dask())]
     np.testing.assert_array_equal(np.concatenate([batch.X for batch in kept]), X)

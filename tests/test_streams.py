@@ -131,6 +131,7 @@ def test_row_blocks_are_the_rows_of_the_batches(rounds, batch_size, chunk, max_r
         patch.setattr(streams, "_CHUNK", chunk)
         stream = iid_stream(data, batch_size=batch_size, rounds=rounds, seed=3)
         expected = all_rows(stream)
+        assert len(stream) == stream.rounds == rounds
         blocks = list(stream.row_blocks(max_rounds))
     for block in blocks:
         assert block.dtype == np.intp
@@ -164,27 +165,6 @@ def test_rows_of_batches_of_any_kind(batch, rows):
 
 
 # i.i.d.
-
-
-def test_the_same_seed_gives_the_same_batches(data):
-    stream = iid_stream(data, batch_size=6, rounds=8, seed=11)
-    first = all_rows(stream)
-    np.testing.assert_array_equal(first, all_rows(stream))
-    again = iid_stream(data.X, data.y, batch_size=6, rounds=8, seed=11)
-    np.testing.assert_array_equal(first, all_rows(again))
-    assert not np.array_equal(first, all_rows(iid_stream(data, batch_size=6, rounds=8, seed=12)))
-    assert len(stream) == stream.rounds == 8
-    assert stream.batch_size == 6
-    assert first.shape == (8, 6)
-
-
-def test_rows_are_drawn_with_replacement_and_all_of_them(data):
-    rows = all_rows(iid_stream(data, batch_size=100, rounds=50))
-    counts = np.bincount(rows.ravel(), minlength=40)
-    assert counts.shape == (40,)
-    # 5000 draws: 125 of each row expected, standard deviation 11; the seed is fixed.
-    assert counts.min() > 125 - 5 * 11
-    assert counts.max() < 125 + 5 * 11
 
 
 def test_a_very_long_stream_costs_nothing_until_it_is_read(data):

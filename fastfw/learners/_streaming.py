@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, describe, positive_int
+from fastfw._checks import FloatArray, describe, positive_int, reworded
 from fastfw._interrupts import defer_signals
 from fastfw.learners._results import RunResult, RunSummary
 from fastfw.learners._workers import shared_rounds
@@ -165,8 +165,7 @@ def _each(learner: Any, stream: Iterable[Any]) -> Iterator[tuple[Callable[[], An
             except (TypeError, ValueError) as error:
                 if f"in round {t} " in f"{error} ":
                     raise
-                kind = ValueError if isinstance(error, ValueError) else TypeError
-                raise kind(f"round {t}: {error}") from error
+                raise reworded(error, f"round {t}: {error}") from error
 
         yield play, [batch_size(batch)]
 

@@ -68,7 +68,7 @@ class Columns(NamedTuple):
 def _checked(blocks: Any, form: Form, ends: list[int], y: IndexArray) -> list[Dataset]:
     """Return the chunks of a shard, checked, with their labels."""
     made = []
-    for block, first, end in zip(blocks, ends, ends[1:], strict=False):
+    for block, (first, end) in zip(blocks, pairwise(ends), strict=True):
         X = check_chunk(block, form, first)
         made.append(Dataset._ready(X, y[first - ends[0] : end - ends[0]], None).astype(form.dtype))
     return made

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import FloatArray, require
+from fastfw._checks import FloatArray, require, reworded
 from fastfw._layout import named_blocks
 from fastfw.sets._accept import accept_vertex, call_oracle, diameter_of, project_onto, start_of
 from fastfw.sets._compiled import Block, blocks_of
@@ -154,8 +154,7 @@ class ProductSet(ConvexSet):
             try:
                 found.append(f(name, own))
             except (TypeError, ValueError) as error:
-                kind = ValueError if isinstance(error, ValueError) else TypeError
-                raise kind(f"block {name!r}: {error}") from error
+                raise reworded(error, f"block {name!r}: {error}") from error
         return found
 
     def blocks(self, x: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
