@@ -227,7 +227,9 @@ class ConvexSet(ABC):
 class RadiusSet(ConvexSet):
     """A set that a radius scales."""
 
-    _radius: float
+    def __init__(self, shape: tuple[int, ...], radius: float) -> None:
+        self._shape = shape
+        self._radius = radius_of(radius)
 
     @property
     def radius(self) -> float:
@@ -238,6 +240,9 @@ class RadiusSet(ConvexSet):
     def diameter(self) -> float:
         """Largest Euclidean distance of two points, 2 r."""
         return 2.0 * self._radius
+
+    def _parameters(self) -> dict[str, Any]:
+        return {"shape": self._shape, "radius": self._radius}
 
 
 def point_of(x: npt.ArrayLike, shape: tuple[int, ...], name: str) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, as_array
-from fastfw.sets._convex import RadiusSet, norm, normalise, radius_of, shape_of
+from fastfw.sets._convex import RadiusSet, norm, normalise, shape_of
 from fastfw.sets._projections import project_simplex
 from fastfw.sets._vertex import DenseVertex, EntriesVertex, Vertex
 
@@ -21,11 +21,7 @@ class _Ball(RadiusSet):
     """A norm's ball around zero, for points of any shape."""
 
     def __init__(self, shape: int | Sequence[int], radius: float) -> None:
-        self._shape = shape_of(shape)
-        self._radius = radius_of(radius)
-
-    def _parameters(self) -> dict[str, Any]:
-        return {"shape": self._shape, "radius": self._radius}
+        super().__init__(shape_of(shape), radius)
 
 
 class SignVertex(Vertex):
@@ -240,8 +236,7 @@ class GroupL1Ball(RadiusSet):
             raise TypeError("groups must hold numbers or strings, all of one kind")
         if given.dtype.kind == "f" and not np.isfinite(given).all():
             raise ValueError("groups holds NaN or infinity; give every entry the number of a group")
-        self._shape = given.shape
-        self._radius = radius_of(radius)
+        super().__init__(given.shape, radius)
         names, numbers = np.unique(given, return_inverse=True)
         self._number: IndexArray = numbers.reshape(-1).astype(np.intp)
         self._n_groups = len(names)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, positive_int
 from fastfw.sets._compiled import Block
-from fastfw.sets._convex import RadiusSet, pair_of, radius_of, shape_of
+from fastfw.sets._convex import RadiusSet, pair_of, shape_of
 from fastfw.sets._vertex import EntriesVertex, decoded, signed_code
 
 __all__ = ["KSparsePolytope", "KSparseVertex", "RowKSparsePolytope"]
@@ -122,9 +122,8 @@ class KSparsePolytope(_KSparse):
     """
 
     def __init__(self, shape: int | Sequence[int], k: int, radius: float = 1.0) -> None:
-        self._shape = shape_of(shape)
+        super().__init__(shape_of(shape), radius)
         self._k = _entries(k, math.prod(self._shape), "entries")
-        self._radius = radius_of(radius)
 
     @property
     def diameter(self) -> float:
@@ -168,9 +167,8 @@ class RowKSparsePolytope(_KSparse):
     _shape: tuple[int, int]
 
     def __init__(self, shape: tuple[int, int], k: int, radius: float) -> None:
-        self._shape = pair_of(shape, "(n_classes, n_features)")
+        super().__init__(pair_of(shape, "(n_classes, n_features)"), radius)
         self._k = _entries(k, self._shape[1], "columns")
-        self._radius = radius_of(radius)
 
     @property
     def diameter(self) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, check_seed, describe
-from fastfw.sets._convex import RadiusSet, normalise, pair_of, radius_of
+from fastfw.sets._convex import RadiusSet, normalise, pair_of
 from fastfw.sets._projections import project_simplex
 from fastfw.sets._vertex import Vertex
 
@@ -114,8 +114,7 @@ class NuclearNormBall(RadiusSet):
     def __init__(
         self, shape: tuple[int, int], radius: float, seed: int | tuple[int, ...] = 0
     ) -> None:
-        self._shape = pair_of(shape, "(m, n)")
-        self._radius = radius_of(radius)
+        super().__init__(pair_of(shape, "(m, n)"), radius)
         self._seed = check_seed(seed)
         self._first = np.random.default_rng(self._seed).standard_normal(min(self._shape))
 
@@ -212,4 +211,4 @@ class NuclearNormBall(RadiusSet):
 
     def _parameters(self) -> dict[str, Any]:
         seed = {"seed": self._seed} if self._seed != 0 else {}
-        return {"shape": self._shape, "radius": self._radius, **seed}
+        return {**super()._parameters(), **seed}

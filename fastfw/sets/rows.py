@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, check_seed, choice, seed_bits
 from fastfw.sets._compiled import Block
-from fastfw.sets._convex import OVERFLOW, RadiusSet, finite, pair_of, radius_of
+from fastfw.sets._convex import OVERFLOW, RadiusSet, finite, pair_of
 from fastfw.sets._projections import row_thresholds, within
 from fastfw.sets._vertex import Vertex, decoded, signed_code
 
@@ -67,8 +67,7 @@ class L1Rows(RadiusSet):
     def __init__(
         self, shape: tuple[int, ...], radius: float, ties: str, seed: int | Sequence[int]
     ) -> None:
-        self._shape = shape
-        self._radius = radius_of(radius)
+        super().__init__(shape, radius)
         self._ties: str = choice(ties, "ties", ("first", "random"))
         self._seed = check_seed(seed)
         self._key = np.uint64(seed_bits(self._seed) if ties == "random" else 0)
@@ -143,7 +142,7 @@ class L1Rows(RadiusSet):
 
     def _parameters(self) -> dict[str, Any]:
         ties = {} if self._ties == "first" else {"ties": self._ties, "seed": self._seed}
-        return {"shape": self._shape, "radius": self._radius, **ties}
+        return {**super()._parameters(), **ties}
 
 
 class RowL1Ball(L1Rows):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, positive_int
 from fastfw.sets._compiled import Block
-from fastfw.sets._convex import RadiusSet, radius_of
+from fastfw.sets._convex import RadiusSet
 from fastfw.sets._projections import project_simplex
 from fastfw.sets.l1 import L1Vertex
 
@@ -44,8 +44,7 @@ class Simplex(RadiusSet):
     _shape: tuple[int]
 
     def __init__(self, size: int, radius: float = 1.0) -> None:
-        self._shape = (positive_int(size, "size", minimum=2),)
-        self._radius = radius_of(radius)
+        super().__init__((positive_int(size, "size", minimum=2),), radius)
 
     @property
     def diameter(self) -> float:
