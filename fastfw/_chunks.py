@@ -71,7 +71,7 @@ class Memory:
         return memory[:size].view(dtype).reshape(shape)
 
     def lend(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return what was taken, filled by now, read-only; its memory comes back when it is gone."""
+        """Return what was taken, filled by now, read-only; memory comes back when it is gone."""
         memory: Any = array.base
         # views of it end at this one, and not at the memory, which is no base as arrays are
         whole = np.frombuffer(memoryview(memory).toreadonly(), array.dtype, array.size)
