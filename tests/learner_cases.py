@@ -95,6 +95,36 @@ class Quadratic:
         return x - np.mean(batch, axis=0)
 
 
+class Linear(Quadratic):
+    """f(x) = ⟨g, x⟩."""
+
+    def loss(self, x, g):
+        return g @ x
+
+    def gradient(self, x, g):
+        return g
+
+
+class Distance(Quadratic):
+    """f(x) = mean ‖x - a‖² / 2, of pairs."""
+
+    def loss(self, x, batch):
+        return 0.5 * ((x - batch[0]) ** 2).sum(axis=1).mean()
+
+    def gradient(self, x, batch):
+        return x - batch[0].mean(axis=0)
+
+
+class Corners:
+    """The simplex by its oracle alone: zero is not in it, and it has no points to offer."""
+
+    shape = (3,)
+    diameter = 2.0**0.5
+
+    def lmo(self, direction):
+        return np.eye(3)[np.argmin(direction)]
+
+
 class Box:
     """The least that a set must have: entries in [-1, 1]."""
 

@@ -10,6 +10,7 @@ import pytest
 import fastfw as fw
 import reference as ref
 from fastfw.base_learners import Turn
+from learner_cases import Box
 
 SHAPE, RADIUS = (2, 6), 1.5
 BALL = fw.RowL1Ball(SHAPE, RADIUS)
@@ -134,18 +135,8 @@ def test_bad_directions_change_nothing():
     assert learner.t == 3
 
 
-class Box:
-    """All entries in [-1, 1]; no projection."""
-
-    shape = SHAPE
-    diameter = 2.0 * math.sqrt(12.0)
-
-    def lmo(self, direction):
-        return np.where(np.asarray(direction) >= 0, -1.0, 1.0)
-
-
 def test_ftpl_plays_on_any_set():
-    learner = fw.FTPL(scale=100.0).on(Box(), rounds=10)
+    learner = fw.FTPL(scale=100.0).on(Box(SHAPE), rounds=10)
     d = directions(1)[0]
     learner.observe(d)
     np.testing.assert_array_equal(learner.play(), -np.sign(d))
@@ -160,7 +151,7 @@ def test_ftpl_plays_on_any_set():
         (lambda: fw.FTPL(fresh=1), TypeError, "fresh"),
         (lambda: fw.OGD(step=-1.0), ValueError, "step"),
         (lambda: fw.RFTL(gradient_bound=0.0), ValueError, "gradient_bound"),
-        (lambda: fw.OGD().on(Box(), rounds=3), TypeError, "OGD needs a set with project"),
+        (lambda: fw.OGD().on(Box(SHAPE), rounds=3), TypeError, "OGD needs a set with project"),
         (lambda: fw.FTPL().on(BALL, rounds=0), ValueError, "rounds"),
         (lambda: fw.FTPL().on(BALL, rounds=3, seed=-1), ValueError, "seed"),
         (lambda: fw.FTPL().on(object(), rounds=3), TypeError, "set must have"),

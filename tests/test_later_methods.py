@@ -13,7 +13,7 @@ from fastfw import theory
 from fastfw.experiments import grid_search
 from fastfw.learners import regularized_ofw, strongly_convex_ofw
 from history_cases import SHAPES, T, all_rounds, case
-from learner_cases import RADIUS, Box, Quadratic
+from learner_cases import RADIUS, Box, Linear, Quadratic
 from set_cases import POLYTOPES, SETS
 from sizes import sized
 
@@ -212,18 +212,6 @@ def test_line_search_has_no_unit(kind, unit):
 N, ROUNDS, LONG = 3, 60, 2000
 
 
-class Linear:
-    """f(x) = ⟨g, x⟩."""
-
-    shape = (N,)
-
-    def loss(self, x, g):
-        return g @ x
-
-    def gradient(self, x, g):
-        return g
-
-
 class Bent(Quadratic):
     """f(x) = ‖x - a‖² / 2 for a single point a."""
 
@@ -262,7 +250,7 @@ def line_search(set, alpha, rounds, **options):
     bound = theory.line_search_regret_bound(
         rounds, diameter=set.diameter, gradient_bound=1.0, set_convexity=alpha
     )
-    learner = fw.RegularizedOFW(Linear(), set, step="line-search", rounds=rounds, **options)
+    learner = fw.RegularizedOFW(Linear((N,)), set, step="line-search", rounds=rounds, **options)
     return learner, bound
 
 
@@ -275,7 +263,7 @@ def strongly_convex(set, alpha, rounds, **options):
 
 
 def ospf(set, alpha, rounds, **options):
-    learner = fw.OSPF(Linear(), set, rounds=rounds, **options)
+    learner = fw.OSPF(Linear((N,)), set, rounds=rounds, **options)
     bound = theory.ospf_regret_bound(
         rounds, scale=0.5, block_size=learner.block_size, smoothness=0.0, diameter=set.diameter,
         l1_diameter=2 * N if not alpha else 2 * np.sqrt(N), direction_l1=np.sqrt(N),

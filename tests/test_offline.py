@@ -8,6 +8,7 @@ import reference as ref
 import reference_network as rn
 from fastfw._checks import seed_bits
 from fastfw.kernels import rng
+from learner_cases import Distance
 from network_cases import RADII, SHAPE, inside, make_data, make_problem
 from sizes import quiet, sized
 
@@ -216,22 +217,10 @@ def test_defaults_are_the_theorys(name):
     assert given.decision.tobytes() == result.decision.tobytes()
 
 
-class Distance:
-    """f(x) = mean ‖x - a‖² / 2, with a loss and a gradient only."""
-
-    shape = (2,)
-
-    def loss(self, x, batch):
-        return 0.5 * ((x - batch[0]) ** 2).sum(axis=1).mean()
-
-    def gradient(self, x, batch):
-        return x - batch[0].mean(axis=0)
-
-
 @methods
 def test_problems_of_ones_own(name):
     X = np.random.default_rng(0).standard_normal((50, 2))
-    method = METHODS[name][0](Distance(), fw.L1Ball(2, 1.0), 0.02, 10, 5)
+    method = METHODS[name][0](Distance((2,)), fw.L1Ball(2, 1.0), 0.02, 10, 5)
     assert method.engine == "steps"
     result = method.fit(X, np.zeros(50), iterations=300)
     # the minimiser is inside; steps of 0.02 circle it

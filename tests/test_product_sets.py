@@ -7,6 +7,7 @@ import pytest
 
 import fastfw as fw
 import reference as ref
+from learner_cases import Corners
 
 BALL = fw.L1Ball(4, radius=2.0)
 PRODUCT = fw.ProductSet(
@@ -81,18 +82,8 @@ def test_sequences_and_equality():
     assert fw.L1Ball(2, 1.0) != fw.L1Ball(2, 2.0)
 
 
-class Simplex:
-    """A set without start, projection and membership."""
-
-    shape = (3,)
-    diameter = math.sqrt(2)
-
-    def lmo(self, direction):
-        return np.eye(3)[np.argmin(direction)]
-
-
 def test_sets_of_ones_own():
-    M = fw.ProductSet({"p": Simplex(), "b": fw.L1Ball(2, 1.0)})
+    M = fw.ProductSet({"p": Corners(), "b": fw.L1Ball(2, 1.0)})
     assert np.array_equal(M.start(), [1, 0, 0, 0, 0])
     assert np.array_equal(M.lmo([3.0, 1.0, 2.0, 0.0, 1.0]).toarray(), [0, 1, 0, 0, -1])
     assert M.contains([9, 9, 9, 0, 0])
@@ -172,7 +163,7 @@ def test_random_points_lie_inside():
     x = PRODUCT.blocks(PRODUCT.random_point(rng))
     assert np.abs(np.abs(x["W"]).sum(axis=1) - 1.5).max() <= 1e-15
     assert abs(np.abs(x["b"]).sum() - 0.5) <= 1e-15
-    M = fw.ProductSet([Simplex(), BALL])
+    M = fw.ProductSet([Corners(), BALL])
     point = M.random_point(rng)
     assert point[:3].min() > 0
     assert abs(point[:3].sum() - 1) <= 1e-15

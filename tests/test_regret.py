@@ -19,6 +19,7 @@ from scipy.optimize import minimize
 
 import fastfw as fw
 from fastfw import _solver
+from learner_cases import Box
 
 NO_JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
@@ -379,24 +380,15 @@ class LeastSquares:
         return A.T @ (A @ x - b) / len(b)
 
 
-class Box:
-    """|x_j| <= 1."""
-
-    def __init__(self, d, project):
-        self.shape = (d,)
-        if project:
-            self.project = lambda x: np.clip(x, -1.0, 1.0)
-
-    def lmo(self, direction):
-        return np.where(direction > 0, -1.0, 1.0)
-
-
 @pytest.mark.parametrize("project", [True, False])
 def test_custom_problem_and_set(project):
     rng = np.random.default_rng(9)
     A, b = rng.normal(size=(30, 5)), 3.0 * rng.normal(size=30)
     b += A @ np.array([3.0, -3.0, 0.5, 0.2, -0.1])
-    best = fw.best_fixed_decision(LeastSquares(5), Box(5, project), A, b, tol=1e-9)
+    box = Box((5,))
+    if project:
+        box.project = lambda x: np.clip(x, -1.0, 1.0)
+    best = fw.best_fixed_decision(LeastSquares(5), box, A, b, tol=1e-9)
     reference = minimize(
         lambda x: 0.5 * np.mean((A @ x - b) ** 2),
         np.zeros(5),

@@ -4,22 +4,13 @@ import numpy as np
 import pytest
 
 import fastfw as fw
+from learner_cases import Corners
 from network_cases import SHAPE, inside, make_data, make_problem, make_stream
 from sizes import sized
 
 ONLINE = [fw.ORGFW, fw.OSFW, fw.OFW, fw.RegularizedOFW, fw.OAW]
 ALL = [*ONLINE, fw.SVRF, fw.SpiderFW]
 learners = pytest.mark.parametrize("kind", ALL)
-
-
-class Simplex:
-    """Zero is not in it, and it has no points to offer."""
-
-    shape = (3,)
-    diameter = 2.0**0.5
-
-    def lmo(self, direction):
-        return np.eye(3)[np.argmin(direction)]
 
 
 class Linear:
@@ -66,14 +57,14 @@ def test_networks_have_a_default(kind):
 
 @learners
 def test_sets_of_ones_own(kind):
-    assert np.array_equal(kind(Linear(), Simplex()).play(), [1, 0, 0])
-    vertex = kind(Linear(), Simplex(), init="vertex", seed=4).play()
+    assert np.array_equal(kind(Linear(), Corners()).play(), [1, 0, 0])
+    vertex = kind(Linear(), Corners(), init="vertex", seed=4).play()
     assert sorted(vertex.tolist()) == [0, 0, 1]
-    random = kind(Linear(), Simplex(), init="random").play()
+    random = kind(Linear(), Corners(), init="random").play()
     assert random.min() > 0
     assert abs(random.sum() - 1) <= 1e-15
     with pytest.raises(ValueError, match="'zeros', but they do not lie"):
-        kind(Linear(), Simplex(), init="zeros")
+        kind(Linear(), Corners(), init="zeros")
 
 
 @learners

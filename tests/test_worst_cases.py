@@ -7,24 +7,11 @@ import numpy as np
 import pytest
 
 import fastfw as fw
-from learner_cases import Box
+from learner_cases import Box, Linear
 
 pytest.importorskip("PEPit", reason="worst cases are found by PEPit: pip install pepit")
 
 D = G = 1.0
-
-
-class Linear:
-    """f(x) = ⟨g, x⟩."""
-
-    def __init__(self, n):
-        self.shape = (n,)
-
-    def loss(self, x, g):
-        return g @ x
-
-    def gradient(self, x, g):
-        return g
 
 
 class Hull:
@@ -75,7 +62,7 @@ def test_regret_is_at_most_the_worst_and_can_be_it(rounds):
     worst, ((start, best), vertices, gradients) = worst_case(rounds)
     hull = Hull([*vertices, start, best])
     options = {"rounds": rounds, "scale": D / (2.0 * G)}
-    learner = fw.RegularizedOFW(Linear(start.size), hull, start=start, **options)
+    learner = fw.RegularizedOFW(Linear((start.size,)), hull, start=start, **options)
     regret = learner.run(gradients).losses.sum() - np.sum(gradients, axis=0) @ best
     assert regret == pytest.approx(worst, rel=1e-3)  # the solver's points are feasible to 1e-4
     for seed in range(20):
@@ -85,7 +72,7 @@ def test_regret_is_at_most_the_worst_and_can_be_it(rounds):
             losses = points / set.diameter  # what counts is D times G
             options = {"rounds": rounds, "scale": set.diameter**2 / 2.0}
             start = dense(set.lmo(points[-1]))
-            learner = fw.RegularizedOFW(Linear(3), set, start=start, **options)
+            learner = fw.RegularizedOFW(Linear((3,)), set, start=start, **options)
             total = losses.sum(axis=0)
             least = total @ dense(set.lmo(total))
             assert learner.run(list(losses)).losses.sum() - least <= worst * (1.0 + 1e-6)
