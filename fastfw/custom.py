@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -182,13 +183,11 @@ class FunctionProblem:
 
     def _one_array(self, batch: Any) -> npt.NDArray[Any]:
         """Return a batch of compiled rounds of a function (x, batch), one array."""
-        parts = isinstance(batch, tuple) and any(isinstance(part, np.ndarray) for part in batch)
-        try:
-            array = np.asarray(None if parts else batch)
-        except (TypeError, ValueError):  # rows of different lengths
-            array = np.asarray(None)
-        if not array.dtype.hasobject:
-            return array
+        if not (isinstance(batch, tuple) and any(isinstance(part, np.ndarray) for part in batch)):
+            with suppress(TypeError, ValueError):  # of rows of different lengths
+                array = np.asarray(batch)
+                if not array.dtype.hasobject:
+                    return array
         raise TypeError(
             f"{self._name} takes (x, batch), so batches of compiled rounds must be single arrays "
             f"with a row for each sample, but one is {_kind(batch)}; for pairs (X, y) "
