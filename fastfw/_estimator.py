@@ -380,12 +380,13 @@ def scale_columns(X: Any, by: Any, intercept: float | None, *, clip: bool = Fals
             data = np.clip(data, -1.0, 1.0)
         if intercept is None:
             return assembled(data, indices, indptr, X.shape)
-        indptr = indptr + np.arange(n + 1)
-        given = np.ones(data.size + n, np.bool_)
-        given[indptr[1:] - 1] = False  # a row ends with its intercept
-        longer, wider = np.empty(given.size, X.dtype), np.empty(given.size, indices.dtype)
-        longer[given], longer[indptr[1:] - 1] = data, intercept
-        wider[given], wider[indptr[1:] - 1] = indices, d
+        indptr = indptr + np.arange(n + 1, dtype=indptr.dtype)
+        last = np.zeros(data.size + n, np.bool_)
+        last[indptr[1:] - 1] = True  # a row ends with its intercept
+        given = ~last
+        longer, wider = np.empty(last.size, X.dtype), np.empty(last.size, indices.dtype)
+        longer[given], longer[last] = data, intercept
+        wider[given], wider[last] = indices, d
         return assembled(longer, wider, indptr, (n, d + 1))
     if intercept is None and by is None:
         return X

@@ -6,7 +6,6 @@ import copy
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
 from importlib import import_module
@@ -176,8 +175,7 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
             If the gap is larger than ``tol`` after ``max_iter`` epochs, or ``radius="auto"`` ended
             at the smallest or the largest radius that it tries, unless features are many.
         """
-        with self._unless_refused():
-            self._fit(X, y, sample_weight)
+        self._or_as_before(self._fit, X, y, sample_weight)
         for doubt in self._doubts():
             warnings.warn(doubt, ConvergenceWarning, stacklevel=2)
         return self
@@ -385,12 +383,11 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
-    @contextmanager
-    def _unless_refused(self) -> Iterator[None]:
-        """Put everything back as it was if what is done raises."""
+    def _or_as_before(self, learn: Callable[..., None], *given: Any) -> None:
+        """Learn, or put everything back as it was if that raises."""
         before = dict(self.__dict__)
         try:
-            yield
+            learn(*given)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)

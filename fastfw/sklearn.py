@@ -260,8 +260,7 @@ class ProjectionFreeClassifier(ClassifierMixin, ProjectionFree):  # type: ignore
         are: `coef_` is made when it is asked for, and predictions on sparse rows do without. A call
         that Ctrl-C ends may have played some of its rounds.
         """
-        with self._unless_refused():
-            self._learn(X, y, sample_weight, classes)
+        self._or_as_before(self._learn, X, y, sample_weight, classes)
         return self
 
     def _known(self, online: Any, classes: Any = None) -> Any:
@@ -508,8 +507,7 @@ class ProjectionFreeRegressor(RegressorMixin, ProjectionFree):  # type: ignore[m
         As `ProjectionFreeClassifier.partial_fit`. The first call settles the units of the targets:
         give it a batch, not a row.
         """
-        with self._unless_refused():
-            self._learn(X, y, sample_weight)
+        self._or_as_before(self._learn, X, y, sample_weight)
         return self
 
     @of_chunks
