@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 
 import fastfw as fw
+from learner_cases import snapshot
 from sizes import JIT
 
 N, D, C, B = 400, 60, 4, 300
@@ -123,11 +124,6 @@ def make(name):
     return kind(problem, fw.RowL1Ball(problem.shape, 3.0), threads=2, **options)
 
 
-def shown(learner, path):
-    learner.save(path)
-    return learner.t, learner.play().tobytes(), learner.average.tobytes(), path.read_bytes()
-
-
 def helpers_are_idle():
     """Whether the threads that help have nothing to do, now or soon."""
     for _ in range(1000):
@@ -146,13 +142,13 @@ def interrupt(name, count, folder, seed=0):
     stream = fw.iid_stream(*data(), batch_size=B, rounds=T, seed=1)
     batches = list(stream)
     learner = make(name)
-    wanted = {1: shown(learner, path)}
+    wanted = {1: snapshot(learner, path)}
     a_round = 1.0
     for batch in batches:
         begun = time.perf_counter()
         learner.observe(batch)
         a_round = min(a_round, time.perf_counter() - begun)
-        wanted[learner.t] = shown(learner, path)
+        wanted[learner.t] = snapshot(learner, path)
     begun = time.perf_counter()
     make(name).run(stream)
     a_run = time.perf_counter() - begun
@@ -168,7 +164,7 @@ def interrupt(name, count, folder, seed=0):
         try:
             way(play, rng.uniform(0, a_run if whole else a_round))
         except Stop:
-            now = shown(learner, path)
+            now = snapshot(learner, path)
         after = T + 1 if whole else t + 1
         assert now[0] in (t, after), (way, whole, now[0])
         assert now == wanted[now[0]], (way, whole, now[0])

@@ -116,17 +116,11 @@ class Observe(Learner):
         return float(np.abs(one.play() - other.run(stream).decision).max())
 
 
-class Sparse(Learner):
+class Sparse(Run):
     """CSR rows of 100,000 features, one in a hundred of which is not zero."""
 
     params = (["ORGFW", "OSFW"], [f"csr {dtype}" for dtype in work.DTYPES])
     shape = "wide"
-
-    def time_run(self, method, features):
-        self.learner.run(self.stream)
-
-    def track_error(self, method, features):
-        return self.error(method, features)
 
 
 class Single(Rounds):
