@@ -223,9 +223,7 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
         if weights is not None:
             unit = float(weights.mean())
             weights = None if (weights == weights[0]).all() else weights / unit
-        scale, by, grow = self._scale(X, None if online is None else online.scale, many)
-        clip = online is not None and grow is not None
-        X = self._form(_estimator.scale_columns(X, by, self._beta(many), clip=clip), begun)
+        X, scale, grow = self._scaled(X, None if online is None else online.scale, many, begun)
         data = self._dataset(X, labelled._replace(weights=weights))
         rng = _estimator.generator(self.random_state)
         n_rows = self._n_rows(labelled.known)
@@ -275,7 +273,6 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
         else:
             learner, scale, looks, unit = online[:4]
             radius = self.radius_
-        scale, by, grow = self._scale(X, scale, many)
         n = X.shape[0]
         total = float(n)
         if weights is not None or unit != 1.0:
@@ -283,9 +280,7 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
             total = min(float(weights.sum()), max(4.0 * n, float(plan.batch_size)))
             weights *= total / weights.sum()
             weights = None if (weights == 1.0).all() else weights
-        X = self._form(
-            _estimator.scale_columns(X, by, self._beta(many), clip=grow is not None), learner
-        )
+        X, scale, grow = self._scaled(X, scale, many, learner)
         if learner is None:
             learner = self._learner(self._n_rows(known), X, many, radius)
         data = self._dataset(X, Labelled(X, y, weights, known))
@@ -431,28 +426,27 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
         # of rows of norm one, entries are small
         return float(self.intercept_scaling) * (0.1 if self._scaling(many) == "norm" else 1.0)
 
-    def _scale(self, X: Any, scale: Any, many: bool) -> tuple[Any, Any, Any]:
-        """Return the columns' scale so far, what X is divided by, and a call that lets it grow.
+    def _scaled(self, X: Any, scale: Any, many: bool, learner: Any) -> tuple[Any, Any, Any]:
+        """Return X as a learner takes it, the columns' scale so far, and a call that lets it grow.
 
         That is None where scales stay what they are from the first call on.
         """
-        scaling = self._scaling(many)
-        if scaling is None:
-            return None, None, None
-        first = scale is None
+        scaling, first, by, grow = self._scaling(many), scale is None, None, None
         if scaling == "norm":
             if first:
                 scale = np.broadcast_to(_estimator.mean_norm(X), X.shape[1])
-            return scale, scale[0], None
-        scale = np.zeros(X.shape[1], X.dtype) if scale is None else scale
-        columns, grown, entries = _estimator.seen(X, scale)
-        if first:
-            scale[columns] = grown
-        return (
-            scale,
-            _estimator.divisors(grown)[entries],
-            partial(scale.__setitem__, columns, grown),
-        )
+            by = scale[0]
+        elif scaling == "max-abs":
+            scale = np.zeros(X.shape[1], X.dtype) if first else scale
+            columns, grown, entries = _estimator.seen(X, scale)
+            if first:
+                scale[columns] = grown
+            by, grow = (
+                _estimator.divisors(grown)[entries],
+                partial(scale.__setitem__, columns, grown),
+            )
+        X = _estimator.scale_columns(X, by, self._beta(many), clip=grow is not None)
+        return self._form(X, learner), scale, grow
 
     def _learner(self, n_rows: int, X: Any, many: bool, radius: float) -> Any:
         """Return a learner for scaled features such as X."""
