@@ -14,9 +14,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from importlib import import_module
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -226,7 +224,7 @@ def _run(
     function: str,
     names: str,
     files: tuple[str, ...],
-    begin: Callable[[], None] = lambda: None,
+    notes: Sequence[str | None] = (),
     keep: bool = False,
     **more: Any,
 ) -> int:
@@ -248,14 +246,15 @@ def _run(
         with on_cluster(options.scheduler), resumable(out / "trials"), progress_bar() as progress:
             if progress is not None:
                 progress(0, 1, "data")
-            home, name = function.split(".")
             with unusable_input():
+                from fastfw import experiments
                 from fastfw.experiments.trials import prepared
 
-                experiment = getattr(import_module(f"fastfw.experiments.{home}"), name)
+                experiment = getattr(experiments, function)
                 jobs = -1 if options.scheduler and options.jobs is None else options.jobs
                 plan = prepared(experiment)(**given, **more, n_jobs=jobs, progress=progress)
-            begin()
+            for note in filter(None, notes):
+                say(f"note: {note}")
             if progress is None:
                 say_if_cold()
             try:
@@ -292,11 +291,11 @@ def _compare(options: argparse.Namespace) -> int:
     notes = [*_unfit(options, methods), *(method.caution(options.setting) for method in methods)]
     return _run(
         options,
-        "comparison.compare",
+        "compare",
         "data label setting methods rounds batch_size radius dtype preset step momentum "
         "inner_steps bounds",
         ("regret.csv", "summary.csv", "regret.png"),
-        partial(_say_notes, notes),
+        notes,
         sub_batch_size=options.sub_batch_size,
         folder=Path(options.out) / "trials",
     )
@@ -317,12 +316,6 @@ def _unfit(options: argparse.Namespace, methods: Sequence[Method]) -> list[str]:
     return [f"--step is not for {others}, with steps of their own"]
 
 
-def _say_notes(notes: Sequence[str | None]) -> None:
-    """Say what there is to say before the work."""
-    for note in filter(None, notes):
-        say(f"note: {note}")
-
-
 def _compare_network(options: argparse.Namespace) -> int:
     """Run ``fastfw compare-network``."""
     names = options.methods or [method.name for method in NETWORK_METHODS]
@@ -330,10 +323,10 @@ def _compare_network(options: argparse.Namespace) -> int:
         methods = find_methods(names, NETWORK_METHODS)
     return _run(
         options,
-        "training.compare_network",
+        "compare_network",
         "data label methods rounds batch_size radius dtype hidden init step momentum",
         ("trace.csv", "summary.csv", "network.png"),
-        partial(_say_notes, _unfit(options, methods)),
+        _unfit(options, methods),
         folder=Path(options.out) / "trials",
     )
 
@@ -347,7 +340,7 @@ def _reproduce(options: argparse.Namespace) -> int:
             )
     return _run(
         options,
-        "reproduction.reproduce",
+        "reproduce",
         "figure data out quick titles rounds batch_size radius",
         (f"{options.figure}.png", f"{options.figure}.csv", "claims.md"),
         keep=True,
@@ -364,7 +357,7 @@ def _tune(options: argparse.Namespace) -> int:
         )
     return _run(
         options,
-        "tuning.grid_search",
+        "grid_search",
         "data label setting rounds batch_size radius criterion",
         ("tune.csv",),
         keep=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,34 +25,33 @@ class Report(NamedTuple):
 def report(result: Any) -> Report:
     """Return what is to be printed and written of a result."""
 
-    def table(write: Callable[[Any, Path], None]) -> Write:
-        return lambda path: write(result, path)
-
     def picture(draw: Callable[[Any], Any], **options: Any) -> Write:
         return lambda path: figures.write_png(draw(result), path, **options)
 
     if isinstance(result, CompareResult):
         return Report(
             tables.format_table(result),
-            {"regret.csv": table(tables.write_regret_csv),
-             "summary.csv": table(tables.write_summary_csv)},
+            {"regret.csv": partial(tables.write_regret_csv, result),
+             "summary.csv": partial(tables.write_summary_csv, result)},
             {"regret.png": picture(figures.regret_figure)},
             [*result.hints, *(run.no_bound for run in result.methods if run.no_bound)],
         )  # fmt: skip
     if isinstance(result, NetworkComparison):
         return Report(
             tables.format_network_table(result),
-            {"trace.csv": table(tables.write_trace_csv),
-             "summary.csv": table(tables.write_network_summary)},
+            {"trace.csv": partial(tables.write_trace_csv, result),
+             "summary.csv": partial(tables.write_network_summary, result)},
             {"network.png": picture(figures.network_figure)},
         )  # fmt: skip
     if isinstance(result, GridSearch):
-        return Report(tables.format_grid(result), {"tune.csv": table(tables.write_grid_csv)}, {})
+        file = {"tune.csv": partial(tables.write_grid_csv, result)}
+        return Report(tables.format_grid(result), file, {})
     assert isinstance(result, Reproduction)
-    name, last = result.figure, table(tables.write_last)
+    name = result.figure
     return Report(
         tables.format_claims(result),
-        {f"{name}.csv": table(tables.write_numbers), f"{name}-summary.csv": last,
-         "claims.md": table(tables.write_claims)},
+        {f"{name}.csv": partial(tables.write_numbers, result),
+         f"{name}-summary.csv": partial(tables.write_last, result),
+         "claims.md": partial(tables.write_claims, result)},
         {f"{name}.png": picture(figures.reproduction_figure, palette=True)},
     )  # fmt: skip

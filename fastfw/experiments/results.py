@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -431,4 +431,4 @@ class Reproduction:
     trials: int
     seed: int
     parts: tuple[Part, ...]
-    files: tuple[Path, ...] = field(default=())
+    files: tuple[Path, ...] = ()
