@@ -321,9 +321,7 @@ class DaskChunks(Chunks):
         return super().at_once
 
     def _each(self, f: Make, what: What, *common: Any) -> Iterable[Any]:
-        import dask
-
-        made = [*dask.compute(*self._calls(f, what, *common))][::-1]
+        made = [*_computed(self._calls(f, what, *common))][::-1]
         while made:  # each is forgotten as it is taken
             yield made.pop()
 
@@ -333,7 +331,7 @@ class DaskChunks(Chunks):
         made, add = self._calls(_sum_of, self._with_labels(), f), dask.delayed(_sum, pure=False)
         while len(made) > _ADDED:
             made = [add(made[i : i + _ADDED]) for i in range(0, len(made), _ADDED)]
-        return _sum(dask.compute(*made))
+        return _sum(_computed(made))
 
     def _calls(self, f: Make, what: What, *common: Any) -> list[Any]:
         """Return what `_each` gives, delayed."""
@@ -341,6 +339,15 @@ class DaskChunks(Chunks):
 
         call, shared = dask.delayed(f, pure=False), [dask.delayed(c, pure=False) for c in common]
         return [call(self.blocks[k], self._form, *shared, *own) for k, own in what]
+
+
+def _computed(calls: list[Any]) -> Any:
+    """Compute by as many threads as there are cores: beside the main one Dask would take more."""
+    import dask
+    from dask.system import CPU_COUNT
+
+    threads = dask.config.get("num_workers", None) or CPU_COUNT
+    return dask.compute(*calls, num_workers=threads)
 
 
 class _InTurn(Chunks):

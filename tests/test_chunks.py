@@ -6,6 +6,7 @@ import itertools
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from functools import partial
 from pathlib import Path
@@ -188,6 +189,22 @@ def test_many_columns_that_are_nearly_empty_are_held_as_such():
     for data in ((lazy, Y[:9]), ([(wide[:5], Y[:5]), (wide[5:], Y[5:9])],)):
         batches = fw.epoch_stream(*data, batch_size=4, shuffle=False)
         assert [batch.X.nnz for batch in batches] == [4, 4, 1]
+
+
+def test_chunks_are_made_ahead_by_as_many_threads_as_there_are_cores(monkeypatch):
+    """As elsewhere; Dask has more of them for threads that are not the main one."""
+    monkeypatch.setattr(importlib.import_module("dask.system"), "CPU_COUNT", 1)
+    busy = threading.Lock()
+
+    def made(block):
+        assert busy.acquire(blocking=False)
+        time.sleep(0.002)
+        busy.release()
+        return block
+
+    lazy = da.from_array(X, chunks=(5, D)).map_blocks(made, meta=np.empty((0, 0)))
+    sent = [batch.X for batch in STREAMS["as they lie"](lazy, Y)]
+    np.testing.assert_array_equal(np.concatenate(sent), X)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int16, np.uint8])
