@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import fastfw as fw
-from experiment_cases import SMALL, rows_of
+from experiment_cases import SMALL, python, rows_of
 from fastfw import _output, cli
 from fastfw._info import cache_state
 from fastfw.cli import main
@@ -25,19 +25,6 @@ def plain_pictures(monkeypatch):
     """Spare the time that drawing takes: what pictures show is the business of other tests."""
     for function in ("regret_figure", "network_figure"):
         monkeypatch.setattr(figures, function, lambda *_: figures.new_figure(1, 1, dpi=10))
-
-
-def run_python(*arguments, cwd, **environment):
-    """Run Python in another process, in another folder."""
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=cwd,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 def refused(capsys, arguments):
@@ -369,7 +356,7 @@ def test_short_commands_with_broken_streams(tmp_path):
 # --- the rest ---------------------------------------------------------------------------------
 
 
-def test_help_needs_nothing_heavy(tmp_path):
+def test_help_needs_nothing_heavy():
     program = (
         "import sys\n"
         "from fastfw.cli import main\n"
@@ -380,7 +367,7 @@ def test_help_needs_nothing_heavy(tmp_path):
         "heavy = {'matplotlib', 'numba', 'scipy', 'numpy', 'tqdm'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
-    done = run_python("-c", program, cwd=tmp_path)
+    done = python(program)
     assert done.returncode == 0, done.stderr
     for word in ("--methods", "orgfw,osfw", "default: fashion-mnist-4k", "examples:"):
         assert word in done.stdout
@@ -412,7 +399,7 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"fastfw {fw.__version__}\n"
 
 
-def test_a_reader_that_leaves_early_is_no_error(tmp_path, blobs):
+def test_a_reader_that_leaves_early_is_no_error():
     program = (
         "import os, sys\n"
         "from fastfw.cli import main\n"
@@ -422,7 +409,7 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path, blobs):
         "code = main(['--version'])\n"
         "sys.exit(code)\n"
     )
-    done = run_python("-c", program, cwd=tmp_path)
+    done = python(program)
     assert done.returncode == 1
     assert done.stderr == ""
 

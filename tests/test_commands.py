@@ -6,7 +6,6 @@ test_reproduce.py; the command line's own doors are in test_cli.py.
 
 import os
 import signal
-import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
@@ -16,12 +15,11 @@ import numpy as np
 import pytest
 
 import fastfw as fw
-from experiment_cases import SIZES, SMALL, rows_of
+from experiment_cases import SIZES, SMALL, python, rows_of
 from fastfw import _files
 from fastfw.cli import main
 from fastfw.experiments import compare, compare_network, figures, grid_search, reproduce, trials
 from fastfw.experiments.trials import KEPT, TrialStore
-from stopping import stop_while_writing
 
 posix = pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
 
@@ -136,19 +134,6 @@ def whole(undisturbed):
     return {name: numbers(out) for name, (out, _, _) in undisturbed.items()}
 
 
-def python(program, *arguments, **environment):
-    """Run a program in a process group of its own."""
-    return subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        start_new_session=True,
-    )
-
-
 # --- what comes of it -------------------------------------------------------------------------
 
 
@@ -212,6 +197,24 @@ def test_backends_that_hand_over_no_results_one_by_one(blobs, tmp_path, whole, m
 
 # --- nothing is lost --------------------------------------------------------------------------
 
+#: A command gets a signal just before its file of that number is moved into place.
+STOPPED_WHILE_WRITING = """\
+import os, signal, sys
+from fastfw import _files
+from fastfw.cli import main
+# a job that a script started in the background ignores this signal from the outset
+signal.signal(signal.SIGINT, signal.default_int_handler)
+count, number, *arguments = sys.argv[1:]
+replace, written = os.replace, []
+def stopped(*names):
+    written.append(names)
+    if len(written) == int(count):
+        os.kill(os.getpid(), int(number))
+    replace(*names)
+os.replace = stopped
+sys.exit(main(arguments))
+"""
+
 
 @pytest.mark.slow
 @posix
@@ -226,7 +229,7 @@ def test_backends_that_hand_over_no_results_one_by_one(blobs, tmp_path, whole, m
 def test_a_command_that_is_stopped_goes_on(name, number, blobs, tmp_path, capsys, whole):
     number = getattr(signal, number)
     command = [*COMMANDS[name].arguments, "--data", blobs, "--out", str(tmp_path), *SMALL]
-    done = stop_while_writing(4, number, command)
+    done = python(STOPPED_WHILE_WRITING, "4", str(int(number)), *command)
     folder = tmp_path / "trials"
     kept = {path.name: path.read_bytes() for path in folder.glob("*.npz")}
     assert len(kept) == 3
