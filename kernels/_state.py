@@ -33,8 +33,9 @@ class State(NamedTuple):
     value: Any
     scalars: Any
     edges: Any
-    """Of sparse rows, levels and bounds of the estimate, see `bounds`."""
+    """Of sparse rows, levels, bounds and leaders of the estimate, see `bounds`."""
     tree: Any
+    leaders: Any
     support: Any
     """Rows of u as it is stored that may be other than zero, see `l1.step`."""
     known: Any

@@ -8,18 +8,28 @@ So a search reads a few rows of each level, however many rows there are, and is 
 
 The levels lie in one array, the lowest first: level k has the rows ``edges[k]`` to
 ``edges[k + 1]``, and the last level at most `FAN`.
+
+Who looks for many entries of a column keeps its *leaders*: more places than are looked for, in
+order, ``leaders[c, 1 : 1 + leaders[c, 0]]``. No other entry exceeds their ceiling, ``tree[-1, c]``;
+those that come to do so join them. So the k largest entries are leaders while the least of them is
+above the ceiling, and only then, or where too many have joined, is there something to search.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from ._bits import magnitude_bits
 from ._jit import kernel
+from .csr import place
 from .sets import sift_down
 
 #: Rows below each row of the tree: two to the power of `SHIFT`.
 SHIFT = 5
 FAN = 1 << SHIFT
+
+#: Leaders of a column, for each entry that is looked for.
+LEADERS = 2
 
 
 @kernel()
@@ -49,12 +59,12 @@ def _raise(rows, j, tree, node):
 @kernel()
 def forget(tree):
     """Note that the array has changed otherwise: bounds will be made anew when they are needed."""
-    tree[-1, 0] = np.inf
+    tree[0, 0] = np.inf
 
 
 @kernel()
 def _rebuild(d, edges, tree):
-    """Make all bounds anew, as low as they can be. O(size of d)."""
+    """Make all bounds anew, as low as they can be, and forget the leaders. O(size of d)."""
     for b in range(tree.shape[0]):
         for c in range(tree.shape[1]):
             tree[b, c] = tree.dtype.type(0.0)
@@ -63,16 +73,18 @@ def _rebuild(d, edges, tree):
     for k in range(1, edges.shape[0] - 1):
         for b in range(edges[k] - edges[k - 1]):
             _raise(tree, edges[k - 1] + b, tree, edges[k] + (b >> SHIFT))
+    for c in range(tree.shape[1]):
+        tree[-1, c] = np.inf
 
 
 @kernel()
-def raise_bounds(places, starts, rows, d, edges, tree):
-    """Raise the bounds above rows of d that have changed.
+def raise_bounds(places, starts, rows, d, edges, tree, leaders):
+    """Raise the bounds above rows of d that have changed, and let new leaders join.
 
     These are places[starts[i]:starts[i + 1]] for i in rows, as in a CSR matrix. What does not raise
     the bounds of one level cannot raise those of the next.
     """
-    if tree[-1, 0] == np.inf:
+    if tree[0, 0] == np.inf:
         _rebuild(d, edges, tree)
         return
     for i in rows:
@@ -83,6 +95,9 @@ def raise_bounds(places, starts, rows, d, edges, tree):
             while _raise(d, j, tree, edges[k] + node) and k < edges.shape[0] - 2:
                 node >>= SHIFT
                 k += 1
+            for c in range(d.shape[1]):
+                if abs(d[j, c]) > tree[-1, c]:
+                    _join(d, c, j, leaders[c], tree[-1])
 
 
 @kernel()
@@ -150,14 +165,84 @@ def _sort(places):
 
 
 @kernel()
-def _floor(column, last):
-    """A magnitude that as many entries reach as there are places: those of last time."""
-    least = abs(column[last[0]])
-    for q in range(1, last.shape[0]):
-        if last[q] <= last[q - 1]:  # there is no last time
-            return column.dtype.type(0.0)
-        least = min(least, abs(column[last[q]]))
+def _n_from(bits, least):
+    """How many of these are not below `least`."""
+    n = 0
+    for i in range(bits.shape[0]):
+        n += bits[i] >= least
+    return n
+
+
+@kernel()
+def _level(bits, k):
+    """A number that k of these reach and not k + 1; where there is none, the k-th largest of them.
+
+    By bisection: whatever their order, in a few passes that nothing interrupts.
+    """
+    low, high = bits.min(), bits.max() + 1
+    while high - low > 1:
+        middle = low + ((high - low) >> 1)
+        n = _n_from(bits, middle)
+        if n == k:
+            return middle
+        if n > k:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@kernel()
+def _lead(column, leaders, index):
+    """Index: the first of the leaders with the largest magnitudes, in order; return the least."""
+    bits = np.empty(leaders[0], np.int64)
+    for i in range(bits.shape[0]):
+        bits[i] = magnitude_bits(column[leaders[1 + i]])
+    k = index.shape[0]
+    level = _level(bits, k)
+    ties = k - _n_from(bits, level + 1)  # room for those at that level
+    found, least = 0, column.dtype.type(np.inf)
+    for i in range(bits.shape[0]):
+        if bits[i] > level or (bits[i] == level and ties > 0):
+            ties -= bits[i] == level
+            index[found] = leaders[1 + i]
+            least = min(least, abs(column[index[found]]))
+            found += 1
     return least
+
+
+@kernel()
+def _n_kept(leaders):
+    """How many leaders there are after a search, and after some had to go."""
+    return leaders.shape[0] * 3 // 4
+
+
+@kernel()
+def _keep(leaders, index):
+    """Make these the leaders."""
+    leaders[0] = index.shape[0]
+    for q in range(index.shape[0]):
+        leaders[1 + q] = index[q]
+
+
+@kernel()
+def _join(d, c, j, leaders, ceilings):
+    """Let row j be a leader of column c, if it is not one already; where there is no room some go."""
+    n = leaders[0]
+    if n + 1 == leaders.shape[0]:
+        best = np.empty(_n_kept(leaders), np.intp)
+        ceilings[c] = _lead(d[:, c], leaders, best)
+        _keep(leaders, best)
+        n = leaders[0]
+        if not abs(d[j, c]) > ceilings[c]:
+            return
+    at = place(leaders, 1, n + 1, j)
+    if at <= n and leaders[at] == j:
+        return
+    for i in range(n, at - 1, -1):
+        leaders[i + 1] = leaders[i]
+    leaders[at] = j
+    leaders[0] = n + 1
 
 
 @kernel()
@@ -181,15 +266,18 @@ def _collect(d, c, low, high, floor, found, index):
 
 
 @kernel()
-def k_largest(d, edges, tree, c, last, index):
-    """Index: the first places of the largest magnitudes in column c, in order; return the largest.
+def _search(d, edges, tree, c, leaders):
+    """Make the first places of the largest magnitudes in column c its leaders.
 
-    `last` are those of another time. The tree is walked in the order of the rows, past what
-    cannot have one of them.
+    The tree is walked in the order of the rows, past what cannot have one of them: it is below
+    what as many of the former leaders reach, or no more than what has been found.
     """
     column, top_level = d[:, c], edges.shape[0] - 2
     at, end = edges[:-1].copy(), edges[1:].copy()
-    floor, found = _floor(column, last), 0
+    index, found = np.empty(min(_n_kept(leaders), d.shape[0]), np.intp), 0
+    floor = column.dtype.type(0.0)
+    if leaders[0] >= index.shape[0]:
+        floor = _lead(column, leaders, index)
     k = top_level
     while True:
         if at[k] == end[k]:
@@ -213,8 +301,24 @@ def k_largest(d, edges, tree, c, last, index):
             high = min(low + FAN, d.shape[0])
             found, tree[at[0], c] = _collect(d, c, low, high, floor, found, index)
             at[0] += 1
-    largest = 0.0
-    for q in range(found):
-        largest = max(largest, np.float64(abs(column[index[q]])))
+    everything = index.shape[0] == d.shape[0]
+    tree[-1, c] = -1.0 if everything else abs(column[index[0]])
     _sort(index)
+    _keep(leaders, index)
+
+
+@kernel()
+def first_k_largest(d, edges, tree, leaders, c, index):
+    """Index: the first places of the largest magnitudes in column c, in order; return the largest.
+
+    Places outside of the leaders that are as large as the ceiling may come first: where one could
+    be among those looked for, there is a search. Right after it leaders are the first of all.
+    """
+    column = d[:, c]
+    if leaders[c, 0] < index.shape[0] or not _lead(column, leaders[c], index) > tree[-1, c]:
+        _search(d, edges, tree, c, leaders[c])
+        _lead(column, leaders[c], index)
+    largest = 0.0
+    for q in range(index.shape[0]):
+        largest = max(largest, np.float64(abs(column[index[q]])))
     return largest

@@ -104,6 +104,16 @@ def place(places, low, high, j):
 
 
 @kernel()
+def _next_place(places, low, high, j):
+    """As `place`, for a place that is likely to be near `low`: O(log of how far it is)."""
+    reach = 1
+    while low + reach < high and places[low + reach] < j:
+        low += reach
+        reach *= 2
+    return place(places, low, min(low + reach, high), j)
+
+
+@kernel()
 def outputs(A, rows, u, Z):
     """Z[k] = u A[rows[k]]."""
     for k in range(rows.shape[0]):
@@ -187,8 +197,11 @@ def residuals(
                 for i in range(n):
                     low, high = np.intp(A.indptr[block[i]]), np.intp(A.indptr[block[i] + 1])
                     for c in range(n_rows):
+                        q = low
                         for k in range(index.shape[1]):
-                            q = place(A.indices, low, high, index[c, k])
+                            if k > 0 and index[c, k] < index[c, k - 1]:  # in no order
+                                q = low
+                            q = _next_place(A.indices, q, high, index[c, k])
                             if q < high and A.indices[q] == index[c, k]:
                                 Z[c, i] -= real(moved[c, k]) * A.data[q]
                 scaled(Z, real(shrink))

@@ -335,15 +335,15 @@ def _sparse_vertex(set, A, batch, d, scale, pull, state, by_bounds, index, value
             largest = l1_vertex(d, scale, pull, u, s, start, set.radius, index, value)
             return largest / scale if pull != 0.0 else largest
         return rows_vertex(set, d, scale, pull, u, s, start, index, value)
-    bounds.raise_bounds(A.indices, A.indptr, batch, d, state.edges, state.tree)
+    edges, tree, leaders = state.edges, state.tree, state.leaders
+    bounds.raise_bounds(A.indices, A.indptr, batch, d, edges, tree, leaders)
     largest = 0.0
     if balls:
-        largest = bounds.first_largest(d, state.edges, state.tree, index[:, 0])
+        largest = bounds.first_largest(d, edges, tree, index[:, 0])
     for c in range(n):
         used = index[c, : set.count[c]]
         if few:
-            last = state.index[c, : set.count[c]]
-            largest = max(largest, bounds.k_largest(d, state.edges, state.tree, c, last, used))
+            largest = max(largest, bounds.first_k_largest(d, edges, tree, leaders, c, used))
         for q in range(used.shape[0]):
             value[c, q] = -set.radius[c] if d[used[q], c] >= 0 else set.radius[c]
     return largest
@@ -474,8 +474,8 @@ _space = ByType(
 @kernel()
 def linear_rounds(
     features, mean, model, set, y, rows, starts, anchored, reach, how, u, low, other, estimates,
-    start, total, tails, index, value, scalars, edges, tree, support, known, others, numbers, words,
-    losses,
+    start, total, tails, index, value, scalars, edges, tree, leaders, support, known, others, numbers,
+    words, losses,
 ):  # fmt: skip
     """Play rounds; that of number t has the batch rows[starts[t]:starts[t+1]].
 
@@ -488,8 +488,8 @@ def linear_rounds(
     """
     u, index, value, scalars = borrow(u), borrow(index), borrow(value), borrow(scalars)
     state = borrow(State(
-        u, low, other, estimates, start, total, tails, index, value, scalars, edges, tree, support,
-        known,
+        u, low, other, estimates, start, total, tails, index, value, scalars, edges, tree, leaders,
+        support, known,
     ))  # fmt: skip
     features, y, rows_of, team = borrow((features, y, Rows(*set), (others, numbers, words)))
     rows, starts, how, losses = borrow((rows, starts, how, losses))

@@ -339,32 +339,33 @@ def test_bounds_lead_to_the_first_largest(n, n_classes, seed):
     """After rows grow, shrink and tie; after the bounds were shrunk or forgotten."""
     rng = np.random.default_rng(seed)
     edges = bounds.levels(n)
-    d, tree = np.zeros((n, n_classes)), np.zeros((edges[-1], n_classes))
+    d, tree = np.zeros((n, n_classes)), np.zeros((edges[-1] + 1, n_classes))
+    bounds.forget(tree)
     index = np.empty(n_classes, np.intp)
     few = min(n, int(rng.integers(1, 70)))
-    last = np.zeros((n_classes, few), np.intp)
+    leaders = np.zeros((n_classes, bounds.LEADERS * (1 + few)), np.intp)
+    digits = int(rng.choice([1, 9]))  # with many ties, and with none but zeros
     for turn in range(sized(40, 12)):
         changed = np.unique(rng.integers(n, size=rng.integers(1, 8)))
-        d[changed] += np.round(rng.standard_normal((changed.size, n_classes)), 1)
+        d[changed] += np.round(rng.standard_normal((changed.size, n_classes)), digits)
         d[changed[0]] = 0.0
         if turn % 11 == 5:
-            d[:] = np.round(rng.standard_normal(d.shape), 1)
+            d[:] = np.round(rng.standard_normal(d.shape), digits)
             bounds.forget(tree)
         if turn % 5 == 0:
             keep = float(turn % 2) / 2
             d *= keep
             bounds.shrink(keep, tree)
         starts = np.array([0, changed.size, changed.size])
-        bounds.raise_bounds(changed, starts, np.array([1, 0]), d, edges, tree)
+        bounds.raise_bounds(changed, starts, np.array([1, 0]), d, edges, tree, leaders)
         largest = bounds.first_largest(d, edges, tree, index)
         assert index.tolist() == np.abs(d).argmax(axis=0).tolist()
         assert largest == np.abs(d).max()
         for c in range(n_classes):
             found = np.empty(few, np.intp)
-            top = bounds.k_largest(d, edges, tree, c, last[c], found)
+            top = bounds.first_k_largest(d, edges, tree, leaders, c, found)
             assert found.tolist() == sorted(np.argsort(-np.abs(d[:, c]), kind="stable")[:few])
             assert top == np.abs(d[:, c]).max()
-            last[c] = found
 
 
 # --- learners -------------------------------------------------------------------------------------

@@ -111,7 +111,8 @@ class LinearEngine(LazyEngine):
     """d ← γ d + α ∇f(x) - β ∇f(x'); v = argmin ⟨d + λ (x - x₁), v⟩; x ← x + η (v - x)."""
 
     _matrices = ("u", "low", "other", "start", "sum")
-    _others = (*LazyEngine._others, "estimates", "index", "value", "constant", "edges", "tree")
+    _bounds = "edges", "tree", "leaders"
+    _others = (*LazyEngine._others, "estimates", "index", "value", "constant", *_bounds)
     _tail_sum = _TAILS["tail_sum"]
 
     def __init__(self, problem: Any, set: Any, start: FloatArray, plan: Plan) -> None:
@@ -163,7 +164,7 @@ class LinearEngine(LazyEngine):
             features, self._mean, self._model, self._rows, y, rows.rows, starts,
             self._plan.anchored, self._reach, how, self.u, self.low, self.other, self.estimates,
             self.start, self.sum, self.tails, self.index, self.value, self.scalars, self.edges,
-            self.tree, self.in_use, self.known, *team, losses,
+            self.tree, self.leaders, self.in_use, self.known, *team, losses,
         )  # fmt: skip
         try:
             done: int = self._play(*given) if alone else self._share(given, team)
@@ -239,11 +240,15 @@ class LinearEngine(LazyEngine):
     def _forget_bounds(self) -> None:
         """Make room for the bounds of the estimate on sparse rows."""
         self.edges, self.tree = np.zeros(1, np.intp), self.u[:0].copy()
+        self.leaders = np.zeros((self._n_rows, 0), np.intp)
         if self.sparse:
             from fastfw.kernels import bounds
 
             self.edges = bounds.levels(self._d)
-            self.tree = np.zeros((self.edges[-1], self._n_rows), self.u.dtype)
+            self.tree = np.zeros((self.edges[-1] + 1, self._n_rows), self.u.dtype)
+            self.leaders = np.zeros(
+                (self._n_rows, bounds.LEADERS * (1 + self.index.shape[1])), np.intp
+            )
             bounds.forget(self.tree)
 
     @property
