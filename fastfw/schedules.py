@@ -137,7 +137,8 @@ def raised(t: Any, exponent: float) -> Any:
     """Power of a round, or of each of an array of them, by Python: NumPy's have other bits."""
     if not isinstance(t, np.ndarray):
         return float(t) ** exponent
-    return np.array([float(i) ** exponent for i in t.tolist()])
+    floats = t.astype(float)
+    return floats if exponent == 1.0 else np.array([i**exponent for i in floats.tolist()])
 
 
 def value_at(schedule: Schedule, t: int, name: str) -> float:

@@ -67,7 +67,7 @@ def _columns_of_bytes(A):
 
 @kernel()
 def _no_space(A, length, like):
-    return np.empty((0, 1), like.dtype), np.arange(0)
+    return np.empty((0, 1), like.dtype), np.empty(0, np.intp)
 
 
 @kernel()

@@ -227,7 +227,7 @@ def _keep(leaders, index):
 
 @kernel()
 def _join(d, c, j, leaders, ceilings):
-    """Let row j be a leader of column c, if it is not one already; where there is no room some go."""
+    """Let row j be a leader of column c; where there is no room others cease to be."""
     n = leaders[0]
     if n + 1 == leaders.shape[0]:
         best = np.empty(_n_kept(leaders), np.intp)
@@ -261,7 +261,7 @@ def _collect(d, c, low, high, floor, found, index):
                     sift_down(column, index, i)
         elif found == k and size > abs(column[index[0]]):
             index[0] = j
-            sift_down(column, index, 0)
+            sift_down(column, index, np.intp(0))
     return found, top
 
 

@@ -105,7 +105,7 @@ def recursive_gradient(
     sparse = False
     if may_be_sparse(model):
         support(u, d, places, counts)
-        sparse = few(counts.sum(), u, d)
+        sparse = few(counts, u, d)
     loss = 0.0
     for c in range(n_rows):
         g = G[c]

@@ -1,6 +1,6 @@
 """The linear round, many times without leaving compiled code.
 
-Five methods are one recursion, with coefficients of their own for each round:
+Methods of one recursion, with coefficients of their own for each round:
 
     d ← γ d + α ∇f(x) - β ∇f(x');   v = argmin ⟨d + λ (x - x₁), v⟩;   x ← x + η (v - x)
 
@@ -289,7 +289,7 @@ def _dense_space(A, model, starts, state, pulls, team):
         room = room_of_parts(A, model, starts, u, state.tails, state.index, team)
     if longest == 0:
         few = room[1], room[3], room[0], room[2]
-    return direction, room, np.empty(3), few
+    return direction, room, np.empty(3, np.float64), few
 
 
 # ---------------------------------------------------------------------- sparse rows
@@ -413,7 +413,7 @@ def _sparse_space(A, model, starts, state, pulls, team):
     for t in range(starts.shape[0] - 1):
         longest = max(longest, starts[t + 1] - starts[t])
     room = room_for(model, state.u, state.tails[NOW], longest)
-    return room, np.empty((longest, state.u.shape[1]), state.u.dtype), np.empty(3)
+    return room, np.empty((longest, state.u.shape[1]), state.u.dtype), np.empty(3, np.float64)
 
 
 # ---------------------------------------------------------------------- functions of the user's
@@ -455,7 +455,7 @@ def _gathered_conclude(
 
 @kernel()
 def _gathered_space(A, model, starts, state, pulls, team):
-    return np.empty(state.tails.shape[1]), np.empty(3)
+    return np.empty(state.tails.shape[1]), np.empty(3, np.float64)
 
 
 # ---------------------------------------------------------------------- all of them
@@ -474,8 +474,8 @@ _space = ByType(
 @kernel()
 def linear_rounds(
     features, mean, model, set, y, rows, starts, anchored, reach, how, u, low, other, estimates,
-    start, total, tails, index, value, scalars, edges, tree, leaders, support, known, others, numbers,
-    words, losses,
+    start, total, tails, index, value, scalars, edges, tree, leaders, support, known, others,
+    numbers, words, losses,
 ):  # fmt: skip
     """Play rounds; that of number t has the batch rows[starts[t]:starts[t+1]].
 
@@ -494,7 +494,7 @@ def linear_rounds(
     features, y, rows_of, team = borrow((features, y, Rows(*set), (others, numbers, words)))
     rows, starts, how, losses = borrow((rows, starts, how, losses))
     moved = moves(team, index)
-    pulls = False
+    pulls = np.bool_(False)
     n, done = losses.shape[0] - 1, 0
     for t in range(n):
         pulls |= how[PULL, t] != 0.0

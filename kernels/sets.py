@@ -95,7 +95,7 @@ def k_largest(row, index):
         finite = finite and np.isfinite(row[j])
         if j >= k and abs(row[j]) > abs(row[index[0]]):
             index[0] = j
-            sift_down(row, index, 0)
+            sift_down(row, index, np.intp(0))
     last = index[0]
     found = 0
     for j in range(n):

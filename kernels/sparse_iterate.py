@@ -98,9 +98,12 @@ def support(x, d, places, counts):
 
 
 @kernel()
-def few(total, x, d):
-    """Whether so many nonzero entries are better taken one by one than with the zeros.
+def few(counts, x, d):
+    """Whether so many nonzero entries in each row are better taken one by one than with the zeros.
 
     A dense product takes as many entries at a time as a vector holds.
     """
+    total = 0
+    for c in range(counts.shape[0]):
+        total += counts[c]
     return total * SPARSE * 8 <= x.shape[0] * d * x.itemsize

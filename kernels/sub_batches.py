@@ -152,7 +152,7 @@ def _inner_logits(
             at += 1
         low, stop = q * width, (q + n) * width
         block = samples[low:stop]
-        if few(counts.sum(), u, A.shape[1]):
+        if few(counts, u, A.shape[1]):
             sparse_forward(A, block, u, places, counts, Z)
         else:
             forward(A, block, u, Z, block[:0])
@@ -199,7 +199,7 @@ def batch_loss(A, y, rows, x):
     places = np.empty((n_classes, d + 1), np.uintp)
     counts = np.empty(n_classes, np.intp)
     support(x, d, places, counts)
-    sparse = few(counts.sum(), x, d)
+    sparse = few(counts, x, d)
     loss = 0.0
     for start in range(0, rows.shape[0], length):
         block = rows[start : start + length]

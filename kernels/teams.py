@@ -14,6 +14,8 @@ round, and for each round the parts that are taken and the parts that are done.
 
 from __future__ import annotations
 
+import numpy as np
+
 from . import _state as at
 from ._atomics import NOT_YET, OVER, claim, edge, next_open, publish, wait_for
 from ._jit import kernel
@@ -76,7 +78,7 @@ def room_of_parts(A, model, starts, u, tails, index, team):
     threads = team[1].shape[0] - LISTS - index.size
     n = starts[1] - starts[0] if starts.shape[0] > 1 else 1
     parts = min(threads, (n + GROUP - 1) // GROUP)
-    return room_for(A, model, u, tails[at.NOW], edge(n, parts, 1, GROUP))
+    return room_for(A, model, u, tails[at.NOW], edge(n, parts, np.intp(1), GROUP))
 
 
 @kernel()

@@ -98,13 +98,9 @@ class OnlineLearner(Learner):
         """State of the "steps" engine before any round; its "x" is the first decision."""
         return {"x": start, **{name: np.zeros_like(start) for name in self._points}}
 
-    def _evaluations(self, t: int, batch_size: int) -> int:
-        """Gradient evaluations of single samples in round t."""
-        return batch_size
-
-    def _lmo_calls(self, t: int) -> int:
-        """Oracle calls in round t."""
-        return 1
+    def _cost(self, t: int, k: int, batch_size: int) -> tuple[int, int]:
+        """Gradient evaluations of single samples, and oracle calls, of k rounds from t on."""
+        return k * batch_size, k
 
     def _options(self) -> dict[str, Any]:
         """Further arguments of the constructor, as JSON holds them."""

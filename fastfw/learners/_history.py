@@ -63,10 +63,10 @@ class HistoryLearner(OnlineLearner):
             g = g + slope(self.problem, state["x"], earlier)
         return loss, g / t, after
 
-    def _evaluations(self, t: int, batch_size: int) -> int:
+    def _cost(self, t: int, k: int, batch_size: int) -> tuple[int, int]:
         engine: Any = self._engine
         past = engine.state["past"] if isinstance(engine, StepsEngine) else engine
-        return int(past.samples[t - 1])
+        return int(sum(past.samples[t - 1 : t - 1 + k])), k
 
     def _advance(
         self, rows: Rows, starts: npt.NDArray[np.intp], batch: Any, dtype: np.dtype[Any]

@@ -203,14 +203,11 @@ class MetaLearner(OnlineLearner):
     def _make_fused(self, start: FloatArray) -> Engine:
         return FusedMeta(self.problem, self.set, start, self._plan, self.t, self.threads)
 
-    def _evaluations(self, t: int, batch_size: int) -> int:
-        K = self._plan.epoch(t).inner_steps
-        if self.sub_batch_size is None:
-            return K * batch_size
-        return K * self.sub_batch_size * (2 if self._recursive else 1)
-
-    def _lmo_calls(self, t: int) -> int:
-        return self._plan.epoch(t).inner_steps * self._base.lmo_calls
+    def _cost(self, t: int, k: int, batch_size: int) -> tuple[int, int]:
+        steps = sum(self._plan.epoch(t + i).inner_steps for i in range(k))
+        if self.sub_batch_size is not None:
+            batch_size = self.sub_batch_size * (2 if self._recursive else 1)
+        return steps * batch_size, steps * self._base.lmo_calls
 
     def _options(self) -> dict[str, Any]:
         plan = self._plan

@@ -92,9 +92,9 @@ def play_stream(learner: Any, stream: Iterable[Any], keep: list[int], wishes: Wi
             decisions.append(learner.play())
             at.append(elapsed)
 
-    for play, sizes in _rounds(learner, stream, keep, wishes):
+    for play, k, size in _rounds(learner, stream, keep, wishes):
         look()
-        t, k = learner._t, len(sizes)
+        t = learner._t
         begun = time.perf_counter()
         block = play()
         spent = time.perf_counter() - begun
@@ -105,8 +105,8 @@ def play_stream(learner: Any, stream: Iterable[Any], keep: list[int], wishes: Wi
             seconds.append(when)
         last = np.concatenate([last, block])[-_WINDOW:]
         total, played, elapsed = total + float(block.sum()), played + k, elapsed + spent
-        evaluations += sum(learner._evaluations(t + i, size) for i, size in enumerate(sizes))
-        calls += sum(learner._lmo_calls(t + i) for i in range(k))
+        cost = learner._cost(t, k, size)
+        evaluations, calls = evaluations + cost[0], calls + cost[1]
         if wishes.every is not None and (learner._t - 1) % wishes.every == 0:
             wishes.save(learner)
         if wishes.callback is not None:
@@ -135,8 +135,8 @@ def play_stream(learner: Any, stream: Iterable[Any], keep: list[int], wishes: Wi
 
 def _rounds(
     learner: Any, stream: Iterable[Any], keep: list[int], wishes: Wishes
-) -> Iterator[tuple[Callable[[], Any], list[int]]]:
-    """Yield what plays the next rounds, and their batch sizes."""
+) -> Iterator[tuple[Callable[[], Any], int, int]]:
+    """Yield what plays the next rounds, how many these are, and the size of their batches."""
     shared = shared_rounds(learner, stream) if isinstance(stream, IndexedStream) else None
     if shared is not None:
         yield from shared
@@ -154,7 +154,7 @@ def _rounds(
         del part
 
 
-def _each(learner: Any, stream: Iterable[Any]) -> Iterator[tuple[Callable[[], Any], list[int]]]:
+def _each(learner: Any, stream: Iterable[Any]) -> Iterator[tuple[Callable[[], Any], int, int]]:
     """Yield the rounds of any stream, one at a time."""
     for batch in stream:
 
@@ -167,12 +167,12 @@ def _each(learner: Any, stream: Iterable[Any]) -> Iterator[tuple[Callable[[], An
                     raise
                 raise reworded(error, f"round {t}: {error}") from error
 
-        yield play, [batch_size(batch)]
+        yield play, 1, batch_size(batch)
 
 
 def _indexed(
     learner: Any, stream: IndexedStream, keep: list[int], wishes: Wishes, source: Any
-) -> Iterator[tuple[Callable[[], Any], list[int]]]:
+) -> Iterator[tuple[Callable[[], Any], int, int]]:
     """Yield rounds of an indexed stream, many at a time, cut where decision or state is kept.
 
     What is not finite in rows that were collected from a source is looked for there.
@@ -206,7 +206,7 @@ def _indexed(
                         source.gather(np.unique(stream._origin))
                     raise
 
-            yield play, [B] * len(part)
+            yield play, len(part), B
 
 
 def require_stream(stream: Any) -> None:

@@ -258,7 +258,7 @@ def _client() -> Any:
 
 def shared_rounds(
     learner: Any, stream: IndexedStream
-) -> Iterator[tuple[Callable[[], Any], list[int]]] | None:
+) -> Iterator[tuple[Callable[[], Any], int, int]] | None:
     """Return what plays the rounds of a stream on workers; None where they are played here."""
     data, client, problem = stream.data, _client(), learner.problem
     if client is None or not isinstance(data, DaskChunks) or not len(stream):
@@ -310,7 +310,7 @@ def _tried(learner: Any, stream: IndexedStream, client: Any) -> tuple[Shared | N
 
 def _rounds(
     learner: Any, stream: IndexedStream, shared: Shared
-) -> Iterator[tuple[Callable[[], Any], list[int]]]:
+) -> Iterator[tuple[Callable[[], Any], int, int]]:
     """Yield the rounds, one at a time."""
     dtype = learner._dtype or stream.data.dtype
     step = Step()
@@ -321,5 +321,5 @@ def _rounds(
             def play(batch: SharedBatch = batch) -> npt.NDArray[np.float64]:
                 return np.array([learner._play_steps(learner._shared_round, batch, dtype).loss])
 
-            yield play, [rows.size]
+            yield play, 1, rows.size
             step = batch.step

@@ -136,5 +136,5 @@ class ORGFW(RecursiveLearner):
         keep = (t > 1) * (1.0 - self._schedules.at("momentum", t + (t == 1)))  # none in round 1
         return 1.0, keep, keep, 0.0, self._schedules.at("step", t)
 
-    def _evaluations(self, t: int, batch_size: int) -> int:
-        return 2 * batch_size
+    def _cost(self, t: int, k: int, batch_size: int) -> tuple[int, int]:
+        return 2 * k * batch_size, k
