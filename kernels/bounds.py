@@ -213,8 +213,8 @@ def _lead(column, leaders, index):
 
 @kernel()
 def _n_kept(leaders):
-    """How many leaders there are after a search, and after some had to go."""
-    return leaders.shape[0] * 3 // 4
+    """How many leaders stay where some have to go: fewer than there is room for."""
+    return (leaders.shape[0] - 1) * 3 // 4
 
 
 @kernel()

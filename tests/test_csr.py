@@ -342,7 +342,7 @@ def test_bounds_lead_to_the_first_largest(n, n_classes, seed):
     d, tree = np.zeros((n, n_classes)), np.zeros((edges[-1] + 1, n_classes))
     bounds.forget(tree)
     index = np.empty(n_classes, np.intp)
-    few = min(n, int(rng.integers(1, 70)))
+    few = min(n, int(rng.choice([1, 2, rng.integers(3, 70)])))
     leaders = np.zeros((n_classes, bounds.LEADERS * (1 + few)), np.intp)
     digits = int(rng.choice([1, 9]))  # with many ties, and with none but zeros
     for turn in range(sized(40, 12)):
