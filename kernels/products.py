@@ -108,10 +108,10 @@ def _forward(A, rows, U, Z, ahead, count):
         return
     for start in range(0, d, span):
         stop = min(start + span, d)
-        c = np.intp(0)  # not a literal, for which `_slots` would be compiled once more
+        c = 0
         while c < n_classes:
             width = min(WIDEST, n_classes - c)
-            one, two = _slots(c, n_classes, np.intp(0), count)
+            one, two = _slots(np.intp(c), n_classes, np.intp(0), count)
             for k in range(0, n, GROUP):
                 i0, i1 = rows[k], rows[min(k + 1, last)]
                 i2, i3 = rows[min(k + 2, last)], rows[min(k + 3, last)]
@@ -158,10 +158,10 @@ def backward(A, rows, R, G, ahead, alone):
     span = span_length(d)
     for start in range(0, d, span):
         stop = min(start + span, d)
-        c = np.intp(0)  # not a literal, for which `_slots` would be compiled once more
+        c = 0
         while c < n_classes:
             width = min(WIDEST, n_classes - c)
-            one, two = _slots(c, n_classes, first, GROUP - first)
+            one, two = _slots(np.intp(c), n_classes, first, GROUP - first)
             for k in range(0, n, GROUP):
                 i0, i1 = rows[k], rows[min(k + 1, last)]
                 i2, i3 = rows[min(k + 2, last)], rows[min(k + 3, last)]
