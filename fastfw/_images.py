@@ -150,8 +150,9 @@ def read_records(path: Path) -> _Batch:
 
 def read_pickle(path: Path) -> _Batch:
     """Read a file of CIFAR-10's Python version, running nothing that it may ask for."""
+    content = path.read_bytes()
     try:
-        found = _Unpickler(path.read_bytes()).load()
+        found = _Unpickler(content).load()
         if not isinstance(found, dict):
             raise ValueError(f"a {type(found).__name__}, where a dictionary is wanted")
         # Python 2 wrote the keys as bytes
@@ -173,8 +174,6 @@ def read_pickle(path: Path) -> _Batch:
             "dictionary; such a pickle can run any code, so nothing of it was loaded or run: "
             "fetch the file again from where CIFAR-10 is published, and trust this copy no further"
         ) from None
-    except MemoryError:
-        raise ValueError(f"{path}: claims more content than fits into memory") from None
     # Damage surfaces as a dozen kinds of exception from the unpickler.
     except Exception as error:
         raise ValueError(
