@@ -159,7 +159,8 @@ class LinearEngine(LazyEngine):
             if alone
             else make_team(self._plan.threads, starts, self.u, self.index.size)
         )
-        features, y = kernel_features(rows.X), rows.y if self._is_function else rows.pair
+        features = kernel_features(rows.X) if self.sparse else rows.X
+        y = rows.y if self._is_function else rows.pair
         given = (
             features, self._mean, self._model, self._rows, y, rows.rows, starts,
             self._plan.anchored, self._reach, how, self.u, self.low, self.other, self.estimates,
