@@ -36,6 +36,8 @@ class State(NamedTuple):
     """Of sparse rows, levels, bounds and leaders of the estimate, see `bounds`."""
     tree: Any
     leaders: Any
+    slots: Any
+    """Scratch of sparse rows: a number for each feature, 0 between uses."""
     support: Any
     """Rows of u as it is stored that may be other than zero, see `l1.step`."""
     known: Any

@@ -104,13 +104,29 @@ def place(places, low, high, j):
 
 
 @kernel()
-def _next_place(places, low, high, j):
-    """As `place`, for a place that is likely to be near `low`: O(log of how far it is)."""
-    reach = 1
-    while low + reach < high and places[low + reach] < j:
-        low += reach
-        reach *= 2
-    return place(places, low, min(low + reach, high), j)
+def _tabulate(index, moved, slots, table):
+    """Table[slots[j], c] = the sum of moved[c] at feature j, for the features with an entry."""
+    n = 0
+    for c in range(index.shape[0]):
+        for k in range(index.shape[1]):
+            j = index[c, k]
+            if slots[j] == 0:
+                n += 1
+                slots[j] = n
+                for i in range(table.shape[1]):
+                    table[n, i] = 0.0
+            table[slots[j], c] += table.dtype.type(moved[c, k])
+
+
+@kernel()
+def _take_back(A, block, slots, table, Z):
+    """Subtract the products of samples and the entries of `_tabulate` from Z."""
+    for i in range(block.shape[0]):
+        for q in range(A.indptr[block[i]], A.indptr[block[i] + 1]):
+            slot = slots[A.indices[q]]
+            if slot > 0:
+                for c in range(Z.shape[0]):
+                    Z[c, i] -= table[slot, c] * A.data[q]
 
 
 @kernel()
@@ -160,16 +176,17 @@ def sample_losses(A, model, y, rows, u, tail, out):
 
 
 @kernel()
-def room_for(model, u, tail, n):
-    """Room that `residuals` needs for batches of up to n samples."""
+def room_for(model, u, tail, n, entries):
+    """Room that `residuals` needs for batches of up to n samples and vertices of some entries."""
     Z = np.empty((u.shape[1], min(LONGEST_BLOCK, (n + 7) // 8 * 8)), u.dtype)
-    return Z, np.empty_like(Z), workspace(model, Z, tail)
+    table = np.empty((1 + entries, u.shape[1]), u.dtype)
+    return Z, np.empty_like(Z), workspace(model, Z, tail), table
 
 
 @kernel()
 def residuals(
-    A, model, y, rows, u, s, tail, mode, previous, tail_previous, index, moved, shrink, alpha, beta,
-    R, tail_gradient, room,
+    A, model, y, rows, u, s, tail, mode, previous, tail_previous, index, moved, slots, shrink,
+    alpha, beta, R, tail_gradient, room,
 ):  # fmt: skip
     """Loss at x = s u; alpha times the derivative at x by the outputs, less beta times that at x'.
 
@@ -178,7 +195,7 @@ def residuals(
     """
     n_rows = u.shape[1]
     real = u.dtype.type
-    Z, r, space = room
+    Z, r, space, table = room
     other = R[:0]
     if mode == DENSE_PREVIOUS:
         other = np.empty_like(R)
@@ -186,6 +203,8 @@ def residuals(
     outputs(A, rows, u, R)
     for j in range(tail_gradient.shape[0]):
         tail_gradient[j] = 0.0
+    if mode == ONE_VERTEX_BACK:
+        _tabulate(index, moved, slots, table)
     loss = 0.0
     for start in range(0, rows.shape[0], LONGEST_BLOCK):
         block = rows[start : start + LONGEST_BLOCK]
@@ -194,16 +213,7 @@ def residuals(
         loss += head(model, space, Z, tail, y, block, alpha, r, FIRST, tail_gradient)
         if mode != NO_PREVIOUS:
             if mode == ONE_VERTEX_BACK:
-                for i in range(n):
-                    low, high = np.intp(A.indptr[block[i]]), np.intp(A.indptr[block[i] + 1])
-                    for c in range(n_rows):
-                        q = low
-                        for k in range(index.shape[1]):
-                            if k > 0 and index[c, k] < index[c, k - 1]:  # in no order
-                                q = low
-                            q = _next_place(A.indices, q, high, index[c, k])
-                            if q < high and A.indices[q] == index[c, k]:
-                                Z[c, i] -= real(moved[c, k]) * A.data[q]
+                _take_back(A, block, slots, table, Z)
                 scaled(Z, real(shrink))
             else:
                 transposed(other[start : start + n], 1.0, Z)
@@ -211,6 +221,10 @@ def residuals(
         for i in range(n):
             for c in range(n_rows):
                 R[start + i, c] = r[c, i]
+    if mode == ONE_VERTEX_BACK:
+        for c in range(index.shape[0]):
+            for k in range(index.shape[1]):
+                slots[index[c, k]] = 0
     return loss
 
 
@@ -220,8 +234,8 @@ def loss_and_gradient(A, model, y, rows, u, tail, g, tail_gradient):
     R = np.empty((rows.shape[0], u.shape[1]), u.dtype)
     index, moved = np.empty((0, 1), np.intp), np.empty((0, 1), np.float64)
     loss = residuals(
-        A, model, y, rows, u, 1.0, tail, NO_PREVIOUS, u, tail, index, moved, 1.0, 1.0, 0.0, R,
-        tail_gradient, room_for(model, u, tail, rows.shape[0]),
+        A, model, y, rows, u, 1.0, tail, NO_PREVIOUS, u, tail, index, moved, np.empty(0, np.int32),
+        1.0, 1.0, 0.0, R, tail_gradient, room_for(model, u, tail, rows.shape[0], 0),
     )  # fmt: skip
     add_gradient(A, rows, R, g)
     return loss

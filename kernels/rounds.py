@@ -303,8 +303,8 @@ def _sparse_gradient(
     tails = state.tails
     return residuals(
         A, model, y, batch, state.u, state.scalars[SCALE], tails[NOW], mode, state.other,
-        tails[OTHER], state.index, moved, shrink, alpha, beta, space[1][: batch.shape[0]],
-        tails[ESTIMATES + 1 - int(state.scalars[PARITY])], space[0],
+        tails[OTHER], state.index, moved, state.slots, shrink, alpha, beta,
+        space[1][: batch.shape[0]], tails[ESTIMATES + 1 - int(state.scalars[PARITY])], space[0],
     )  # fmt: skip
 
 
@@ -336,7 +336,7 @@ def _sparse_vertex(set, A, batch, d, scale, pull, state, by_bounds, index, value
             return largest / scale if pull != 0.0 else largest
         return rows_vertex(set, d, scale, pull, u, s, start, index, value)
     edges, tree, leaders = state.edges, state.tree, state.leaders
-    bounds.raise_bounds(A.indices, A.indptr, batch, d, edges, tree, leaders)
+    bounds.raise_bounds(A.indices, A.indptr, batch, d, edges, tree, leaders, state.slots)
     largest = 0.0
     if balls:
         largest = bounds.first_largest(d, edges, tree, index[:, 0])
@@ -412,7 +412,7 @@ def _sparse_space(A, model, starts, state, pulls, team):
     longest = 0
     for t in range(starts.shape[0] - 1):
         longest = max(longest, starts[t + 1] - starts[t])
-    room = room_for(model, state.u, state.tails[NOW], longest)
+    room = room_for(model, state.u, state.tails[NOW], longest, state.index.size)
     return room, np.empty((longest, state.u.shape[1]), state.u.dtype), np.empty(3, np.float64)
 
 
@@ -474,7 +474,7 @@ _space = ByType(
 @kernel()
 def linear_rounds(
     features, mean, model, set, y, rows, starts, anchored, reach, how, u, low, other, estimates,
-    start, total, tails, index, value, scalars, edges, tree, leaders, support, known, others,
+    start, total, tails, index, value, scalars, edges, tree, leaders, slots, support, known, others,
     numbers, words, losses,
 ):  # fmt: skip
     """Play rounds; that of number t has the batch rows[starts[t]:starts[t+1]].
@@ -489,7 +489,7 @@ def linear_rounds(
     u, index, value, scalars = borrow(u), borrow(index), borrow(value), borrow(scalars)
     state = borrow(State(
         u, low, other, estimates, start, total, tails, index, value, scalars, edges, tree, leaders,
-        support, known,
+        slots, support, known,
     ))  # fmt: skip
     features, y, rows_of, team = borrow((features, y, Rows(*set), (others, numbers, words)))
     rows, starts, how, losses = borrow((rows, starts, how, losses))

@@ -344,6 +344,7 @@ def test_bounds_lead_to_the_first_largest(n, n_classes, seed):
     index = np.empty(n_classes, np.intp)
     few = min(n, int(rng.choice([1, 2, rng.integers(3, 70)])))
     leaders = np.zeros((n_classes, bounds.LEADERS * (1 + few)), np.intp)
+    slots = np.zeros(n, np.int32)
     digits = int(rng.choice([1, 9]))  # with many ties, and with none but zeros
     for turn in range(sized(40, 12)):
         changed = np.unique(rng.integers(n, size=rng.integers(1, 8)))
@@ -357,10 +358,11 @@ def test_bounds_lead_to_the_first_largest(n, n_classes, seed):
             d *= keep
             bounds.shrink(keep, tree)
         starts = np.array([0, changed.size, changed.size])
-        bounds.raise_bounds(changed, starts, np.array([1, 0]), d, edges, tree, leaders)
+        bounds.raise_bounds(changed, starts, np.array([1, 0]), d, edges, tree, leaders, slots)
         largest = bounds.first_largest(d, edges, tree, index)
         assert index.tolist() == np.abs(d).argmax(axis=0).tolist()
         assert largest == np.abs(d).max()
+        assert not slots.any()
         for c in range(n_classes):
             found = np.empty(few, np.intp)
             top = bounds.first_k_largest(d, edges, tree, leaders, c, found)

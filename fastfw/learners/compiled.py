@@ -111,7 +111,7 @@ class LinearEngine(LazyEngine):
     """d ← γ d + α ∇f(x) - β ∇f(x'); v = argmin ⟨d + λ (x - x₁), v⟩; x ← x + η (v - x)."""
 
     _matrices = ("u", "low", "other", "start", "sum")
-    _bounds = "edges", "tree", "leaders"
+    _bounds = "edges", "tree", "leaders", "slots"
     _others = (*LazyEngine._others, "estimates", "index", "value", "constant", *_bounds)
     _tail_sum = _TAILS["tail_sum"]
 
@@ -165,7 +165,7 @@ class LinearEngine(LazyEngine):
             features, self._mean, self._model, self._rows, y, rows.rows, starts,
             self._plan.anchored, self._reach, how, self.u, self.low, self.other, self.estimates,
             self.start, self.sum, self.tails, self.index, self.value, self.scalars, self.edges,
-            self.tree, self.leaders, self.in_use, self.known, *team, losses,
+            self.tree, self.leaders, self.slots, self.in_use, self.known, *team, losses,
         )  # fmt: skip
         try:
             done: int = self._play(*given) if alone else self._share(given, team)
@@ -241,7 +241,7 @@ class LinearEngine(LazyEngine):
     def _forget_bounds(self) -> None:
         """Make room for the bounds of the estimate on sparse rows."""
         self.edges, self.tree = np.zeros(1, np.intp), self.u[:0].copy()
-        self.leaders = np.zeros((self._n_rows, 0), np.intp)
+        self.leaders, self.slots = np.zeros((self._n_rows, 0), np.intp), np.zeros(0, np.int32)
         if self.sparse:
             from fastfw.kernels import bounds
 
@@ -250,6 +250,7 @@ class LinearEngine(LazyEngine):
             self.leaders = np.zeros(
                 (self._n_rows, bounds.LEADERS * (1 + self.index.shape[1])), np.intp
             )
+            self.slots = np.zeros(self._d, np.int32)
             bounds.forget(self.tree)
 
     @property
