@@ -43,7 +43,9 @@ FEWEST_ROUNDS = 64
 #: Below so many rows every row is held out once, else a tenth of the rows are.
 FOLDS, SMALL = 3, 2000
 #: Rows of a round unless a number is given, and of a round of many features.
-ROWS, ROWS_OF_MANY = 256, 64
+ROWS, ROWS_OF_MANY = 256, 24
+#: Of many features, the least weights that together have this part of the norm are left out.
+LEFT_OUT = 0.01
 # Rows whose gradients are added up in the parameters' precision.
 _AT_ONCE = 4096
 
@@ -199,10 +201,12 @@ def fit(
     After epochs 1, 2, 4, ... and the last one the model is looked at: the mean of the decisions
     since the look before (the last but one where that was a moment ago), or the latest decision.
     It is the last one if its Frank-Wolfe gap is at most ``plan.tol``. Where rows are held out, they
-    are asked after each epoch. A learner that has played goes on from its looks.
+    are asked after each epoch. Of many features they are learned in the end as well, in half as
+    many epochs of all rows as there were, and the least weights are left out. A learner that has
+    played goes on from its looks.
     """
     looks = [START] if looks is None else looks
-    held, losses, stale = None, [], False
+    held, losses, stale, everything = None, [], False, sample
     if plan.held:
         held, sample = hold_out(sample, plan.held, rng)
     done, gap, due = 0, np.inf, 1
@@ -232,7 +236,24 @@ def fit(
             print(said)
         if ends:
             break
+    if held and plan.many:
+        more = min(max(1, done // 2), plan.epochs - done)
+        begun = look(learner)
+        if more > 0:
+            learner.run(Passes(everything, plan.batch_size, more, rng))
+            x = latest(learner, begun) if plan.average else learner.play()
+            looks, done = [begun, look(learner)], done + more
+        x = _without_least(x)
+        gap = _gap(learner, x, everything)
     return Fit(x, gap, done, looks, losses)
+
+
+def _without_least(x: FloatArray) -> FloatArray:
+    """Return weights without the least, which have `LEFT_OUT` of the sum of all magnitudes."""
+    sizes = np.abs(x[x != 0.0])
+    sizes.sort()
+    few = int(np.searchsorted(np.cumsum(sizes), LEFT_OUT * sizes.sum()))
+    return np.where(np.abs(x) < sizes[few], x.dtype.type(0.0), x) if few else x
 
 
 def hold_out(sample: Sample, part: float, rng: np.random.Generator) -> tuple[Sample, Sample]:

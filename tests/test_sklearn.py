@@ -791,8 +791,10 @@ def test_many_features_have_rules_of_their_own(monkeypatch, short_epochs):
     model = ProjectionFreeClassifier(max_iter=sized(60, 6)).fit(X, y[: n - 40])
     assert [radius for radius, _ in model.radius_path_] == [12.0, 24.0]
     assert model.vertex_size_ == round(model.radius_ / 6.0)
-    assert model._online.plan.batch_size == 64
-    assert len(model.validation_loss_) == model.n_iter_ <= sized(30, 6)
+    assert model._online.plan.batch_size == 24
+    asked, most = len(model.validation_loss_), sized(60, 6)
+    assert asked <= sized(30, 6)
+    assert model.n_iter_ == min(asked + max(1, asked // 2), most)  # in the end of all rows
     norms = np.sqrt(X.power(2).sum(axis=1))
     np.testing.assert_allclose(model._online.scale, norms.mean())
     norm = np.abs(model.coef_).sum(axis=1) * norms.mean() + 10.0 * np.abs(model.intercept_)
@@ -807,6 +809,18 @@ def test_many_features_have_rules_of_their_own(monkeypatch, short_epochs):
     assert (online.radius_, online.vertex_size_) == (1000.0, 61)
     online = ProjectionFreeClassifier().partial_fit(X, y[: n - 40], classes=range(25))
     assert online.radius_ == 2500.0
+
+
+def test_the_least_weights_are_left_out():
+    """As many as have a hundredth of the sum of magnitudes, and not one more."""
+    x = np.random.default_rng(0).standard_normal((4, 100)) ** 5
+    found = _fitting._without_least(x)
+    kept = found != 0.0
+    np.testing.assert_array_equal(found[kept], x[kept])
+    gone, most = np.abs(x[~kept]).sum(), 0.01 * np.abs(x).sum()
+    assert 0.0 < gone < most <= gone + np.abs(x[kept]).min()
+    for same in (np.zeros((2, 3)), np.eye(3)):
+        np.testing.assert_array_equal(_fitting._without_least(same), same)
 
 
 def test_a_rejected_batch_changes_nothing(iris):
