@@ -438,6 +438,11 @@ KINDS = {
 }
 
 
+def test_every_kind_of_row_is_known_here():
+    kinds = {kind for kind in vars(sets).values() if isinstance(kind, np.intp)}
+    assert kinds == {*KINDS, sets.OWN}
+
+
 def rows_of(kind, n):
     """n rows of one kind with entries of size 2."""
     count = 2 if kind == sets.SPARSE_ENTRIES else 1

@@ -54,6 +54,8 @@ def test_what_is_computed_in_a_dtype_lies_inside(name, n, radius, dtype):
             assert fw.ORGFW(linear(own.shape), own, dtype=dtype, start=start).play().dtype == dtype
     out = np.asarray(1.0 + (1e-3 if dtype == "f4" else 1e-6), dtype)
     for v in vertices:
+        if not v.any():  # the origin, which has no multiples
+            continue
         assert not own.contains(v * out)
         assert own.contains(v * out, tol=1e-2)
         with pytest.raises(ValueError, match="start must lie in"):
