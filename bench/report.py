@@ -29,7 +29,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import later_methods, network, scale
-from bench.compare import blas, classifiers, handicap, one_thread, profile, rounds, shapes, text
+from bench.compare import (
+    blas,
+    classifiers,
+    handicap,
+    one_thread,
+    profile,
+    rounds,
+    shapes,
+    text,
+    touched,
+)
 from bench.compare.turns import Work, load
 from fastfw._files import atomic_write
 from fastfw._info import processor
@@ -121,6 +131,7 @@ SECTIONS = {
     "profile": Section("Where a round's time goes", profile.parts),
     "start": Section("Starting", starting),
     "classifiers": Section("Beside scikit-learn's linear classifiers", classifiers.classifiers),
+    "touched": Section("Rounds that touch little", touched.touched),
     "text": Section("Text beside other linear classifiers", text.text),
     "network-starts": Section("Where a network starts", network.starts),
     "workers": Section(

@@ -185,3 +185,11 @@ def test_a_killed_worker_changes_nothing(tmp_path):
     assert killed
     np.testing.assert_allclose(result.losses, wanted.losses, rtol=1e-9)
     np.testing.assert_allclose(result.decision, wanted.decision, atol=1e-12)
+
+
+def test_rows_in_memory_ask_for_no_client(monkeypatch):
+    """That of Dask's configuration may be gone, which Dask says by an error."""
+    monkeypatch.setattr(_workers, "_client", lambda: pytest.fail("there is no client"))
+    learner = fw.ORGFW(PROBLEM, BALL)
+    learner.run(fw.iid_stream(X, Y, batch_size=2, rounds=2))
+    assert learner.t == 3

@@ -75,6 +75,18 @@ def sgd(data: Data) -> Found:
     )  # fmt: skip
 
 
+def sgd_one_pass(data: Data) -> Found:
+    """SGDClassifier as it is quickest: all rows in one call, in their order."""
+    from sklearn.linear_model import SGDClassifier
+
+    model, begun = (
+        SGDClassifier("log_loss", penalty="l1", alpha=1e-5, random_state=0),
+        process_time(),
+    )
+    model.partial_fit(*data[:2], classes=np.unique(data[1]))
+    return _judged(model, process_time() - begun, data)
+
+
 def saga(data: Data) -> Found:
     """LogisticRegression by saga with an l1 penalty; 10 iterations, of which each is a pass."""
     from sklearn.linear_model import LogisticRegression
@@ -128,6 +140,7 @@ def vowpal_wabbit(data: Data, passes: int = 1) -> Found:
 SIDES: dict[str, Callable[[Data], Found]] = {
     "ProjectionFreeClassifier, one pass": one_pass,
     "ProjectionFreeClassifier": fit,
+    "SGDClassifier, l1, one pass": sgd_one_pass,
     "SGDClassifier, l1": sgd,
     "LogisticRegression, saga, l1": saga,
     "Vowpal Wabbit, one pass": vowpal_wabbit,

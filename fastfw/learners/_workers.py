@@ -260,10 +260,11 @@ def shared_rounds(
     learner: Any, stream: IndexedStream
 ) -> Iterator[tuple[Callable[[], Any], int, int]] | None:
     """Return what plays the rounds of a stream on workers; None where they are played here."""
-    data, client, problem = stream.data, _client(), learner.problem
-    if client is None or not isinstance(data, DaskChunks) or not len(stream):
-        return None
-    if not isinstance(problem, Classification) or data._weights is not None:
+    data, problem = stream.data, learner.problem
+    if not isinstance(data, DaskChunks) or data._weights is not None or not len(stream):
+        return None  # and Dask is not asked, whose client may have gone
+    client = _client()
+    if client is None or not isinstance(problem, Classification):
         return None
     shared: Shared | None
     if learner._shares:
