@@ -57,7 +57,7 @@ def forward(A: Any, rows: Any, u: Any, Z: Any) -> None:
     places = np.empty((n_classes, d + 1), np.uintp)
     counts = np.empty(n_classes, np.intp)
     sparse_iterate.support(u, d, places, counts)
-    few = sparse_iterate.few(counts.sum(), u, d)
+    few = sparse_iterate.few(counts, u, d)
     length = Z.shape[1]
     block = rows[:length]
     for _ in range(0, rows.shape[0], length):
