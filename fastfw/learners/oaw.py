@@ -104,8 +104,7 @@ class OAW(HistoryLearner):
         moved, eta = self._direction(
             self._schedules, active, code.tobytes(), slopes, start_slope, v_slope
         )
-        target = decode(self.set, np.frombuffer(moved, code.dtype), x.dtype)
-        x = toward(state["exact"], target, eta)
+        x = toward(state["exact"], decode(self.set, np.frombuffer(moved, code.dtype), x.dtype), eta)
         return loss, {"x": x, "past": past, **active.arrays(code.dtype, code.shape)}
 
     @staticmethod
