@@ -238,11 +238,11 @@ def fit(
             break
     if held and plan.many:
         more = min(max(1, done // 2), plan.epochs - done)
-        begun = look(learner)
         if more > 0:
             learner.run(Passes(everything, plan.batch_size, more, rng))
-            x = latest(learner, begun) if plan.average else learner.play()
-            looks, done = [begun, look(learner)], done + more
+            done, x = done + more, learner.play()
+            if plan.average:
+                x, looks = latest(learner, looks[-1]), [looks[-1], look(learner)]
         x = _without_least(x)
         gap = _gap(learner, x, everything)
     return Fit(x, gap, done, looks, losses)
