@@ -151,3 +151,12 @@ def snapshot(learner, path):
     """Everything that a learner shows, and its file."""
     learner.save(path)
     return learner.t, learner.play().tobytes(), learner.average.tobytes(), path.read_bytes()
+
+
+def saved_goes_on(learner, batch, folder, problem):
+    """Save a learner and return it as loaded, which plays a batch with the same bits."""
+    learner.save(folder / "learner")
+    twin = type(learner).load(folder / "learner", problem=problem)
+    assert twin.observe(batch) == learner.observe(batch)
+    assert twin.play().tobytes() == learner.play().tobytes()
+    return twin

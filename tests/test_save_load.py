@@ -13,7 +13,17 @@ import numpy as np
 import pytest
 
 import fastfw as fw
-from learner_cases import METHODS, Box, C, D, Quadratic, make, make_data, make_stream
+from learner_cases import (
+    METHODS,
+    Box,
+    C,
+    D,
+    Quadratic,
+    make,
+    make_data,
+    make_stream,
+    saved_goes_on,
+)
 from sizes import sized
 
 BREAK = 13
@@ -363,11 +373,7 @@ def test_sets_of_numpys_numbers(own, tmp_path):
     costs = np.arange(float(np.prod(own.shape))).reshape(own.shape)
     learner = fw.OSFW(problem, own, seed=np.uint8(3))
     learner.observe(costs)
-    learner.save(tmp_path / "learner")
-    twin = fw.OSFW.load(tmp_path / "learner", problem=problem)
-    assert twin.set == own
-    assert twin.observe(costs) == learner.observe(costs)
-    assert twin.play().tobytes() == learner.play().tobytes()
+    assert saved_goes_on(learner, costs, tmp_path, problem).set == own
 
 
 N = np.int64
