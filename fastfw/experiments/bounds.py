@@ -56,11 +56,12 @@ def find_bound(
     start is zero, and no loss is below 0. `data` are all rows that can be played, `initial_gap` is
     the first decision's loss on these above the least possible, at most.
     """
+    found: Bound | str = "the paper bounds ORGFW and MORGFW"
     if isinstance(learner, ORGFW):
-        return _theorem_1(learner, label, setting, rounds, data, initial_gap)
-    if isinstance(learner, MORGFW):
-        return _theorem_2(learner, label, rounds, data)
-    return f"no bound drawn for {label}: the paper bounds ORGFW and MORGFW"
+        found = _theorem_1(learner, setting, rounds, data, initial_gap)
+    elif isinstance(learner, MORGFW):
+        found = _theorem_2(learner, rounds, data)
+    return f"no bound drawn for {label}: {found}" if isinstance(found, str) else found
 
 
 def _has_theory_s_schedules(learner: Any) -> bool:
@@ -81,15 +82,12 @@ def _constants(learner: Any, data: Dataset) -> dict[str, float]:
 
 
 def _theorem_1(
-    learner: Any, label: str, setting: str, rounds: int, data: Dataset, initial_gap: float
+    learner: Any, setting: str, rounds: int, data: Dataset, initial_gap: float
 ) -> Bound | str:
     if setting != "stochastic":
-        return f"no bound drawn for {label}: Theorem 1 is for the stochastic setting"
+        return "Theorem 1 is for the stochastic setting"
     if not _has_theory_s_schedules(learner):
-        return (
-            f"no bound drawn for {label}: Theorem 1 wants step and momentum 1/(t + 1), "
-            "as with --preset theory"
-        )
+        return "Theorem 1 wants step and momentum 1/(t + 1), as with --preset theory"
     t = np.arange(1, rounds + 1)
     values = theory.orgfw_regret_bound(
         t,
@@ -100,15 +98,15 @@ def _theorem_1(
     return Bound("Theorem 1", t, np.asarray(values), FAILURE_PROBABILITY)
 
 
-def _theorem_2(learner: Any, label: str, rounds: int, data: Dataset) -> Bound | str:
+def _theorem_2(learner: Any, rounds: int, data: Dataset) -> Bound | str:
     base, K = learner.base, learner.inner_steps
     if not _has_theory_s_schedules(learner) or rounds != K:
         return (
-            f"no bound drawn for {label}: Theorem 2 wants step and momentum 1/(k + 1) and "
-            "as many inner steps as rounds, as with --preset theory"
+            "Theorem 2 wants step and momentum 1/(k + 1) and as many inner steps as rounds, "
+            "as with --preset theory"
         )
     if not (type(base) is FTPL and base.noise == "uniform" and base.fresh):
-        return f"no bound drawn for {label}: none is known here for its base learners"
+        return "none is known here for its base learners"
     constants = _constants(learner, data)
     del constants["value_noise"]
     whole = learner.sub_batch_size is None

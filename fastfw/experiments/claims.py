@@ -8,7 +8,7 @@ errors from zero. Times are compared by their ratio in each trial.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,7 @@ CONFIRMED, REFUTED, OPEN = "confirmed", "refuted", "open"
 _FAR = 2.0
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One part of a claim (C1 to C6) on one data set; open where the trials cannot tell."""
 
     claim: str
@@ -30,10 +29,6 @@ class Finding:
     data: str
     verdict: str
     numbers: str
-
-
-#: The claim, what the paper says, the verdict, the numbers.
-Answer = tuple[str, str, str, str]
 
 
 def paired(ours: Floats, theirs: Floats) -> tuple[float, float]:
@@ -63,7 +58,7 @@ def _by_name(part: Part, panel: str) -> dict[str, Curve]:
 
 def _below(
     part: Part, claim: str, ours: str, names: tuple[str, ...], *, far: bool = False
-) -> Iterator[Answer]:
+) -> Iterator[Finding]:
     """Compare regret, which the paper says is (far) below the others'."""
     curves = _by_name(part, "regret")
     own = curves[ours]
@@ -76,10 +71,11 @@ def _below(
             verdict = REFUTED
             numbers += f": below, but by less than {own.label}'s own {own.final.mean():.3g}"
         word = "far below" if far else "below"
-        yield claim, f"regret of {own.label} {word} {other.label}'s", verdict, numbers
+        statement = f"regret of {own.label} {word} {other.label}'s"
+        yield Finding(claim, statement, part.title, verdict, numbers)
 
 
-def _stochastic(part: Part) -> Iterator[Answer]:
+def _stochastic(part: Part) -> Iterator[Finding]:
     yield from _below(part, "C1", "orgfw", ("osfw", "regularized-ofw"))
     curves = _by_name(part, "regret")
     own = curves["orgfw"]
@@ -91,15 +87,16 @@ def _stochastic(part: Part) -> Iterator[Answer]:
         numbers = f"ORGFW − {other.label} = {signed(mean, error)} nats, {share:+.0%}"
         if verdict == CONFIRMED and share > 1.0:
             verdict, numbers = REFUTED, numbers + ": more than slightly"
-        yield "C1", f"regret of ORGFW slightly above {other.label}'s", verdict, numbers
+        statement = f"regret of ORGFW slightly above {other.label}'s"
+        yield Finding("C1", statement, part.title, verdict, numbers)
     for name in ("ofw", "oaw"):
         yield _cost(part, "C2", "orgfw", name, "far less than", lambda ratio: ratio >= _FAR)
-    yield from _by_time(part, "C3", "suboptimality", "orgfw")
+    yield from _by_time(part, "C3", "suboptimality")
 
 
 def _cost(
     part: Part, claim: str, ours: str, name: str, word: str, holds: Callable[[float], bool]
-) -> Answer:
+) -> Finding:
     """Compare times a round by their ratio in each trial; all trials have to agree."""
     curves = _by_name(part, "cost")
     own, other = curves[ours], curves[name]
@@ -109,10 +106,11 @@ def _cost(
     numbers = f"{other.label} takes {np.median(ratios):.3g} times as long"
     if len(ratios) > 1:
         numbers += f" ({ratios.min():.3g} to {ratios.max():.3g} in single trials)"
-    return claim, f"a round of {own.label} costs {word} one of {other.label}", verdict, numbers
+    statement = f"a round of {own.label} costs {word} one of {other.label}"
+    return Finding(claim, statement, part.title, verdict, numbers)
 
 
-def _adversarial(part: Part) -> Iterator[Answer]:
+def _adversarial(part: Part) -> Iterator[Finding]:
     curves = _by_name(part, "regret")
     own, other = curves["morgfw"], curves["metafw"]
     mean, error = paired(own.final, other.final)
@@ -130,7 +128,8 @@ def _adversarial(part: Part) -> Iterator[Answer]:
         f"{', comparable' if near else ''}: the next method is {abs(span):.3g} "
         f"{'above' if span >= 0 else 'below'} MORGFW)"
     )
-    yield "C4", "regret of MORGFW comparable to Meta-Frank-Wolfe's or below it", verdict, numbers
+    statement = "regret of MORGFW comparable to Meta-Frank-Wolfe's or below it"
+    yield Finding("C4", statement, part.title, verdict, numbers)
     yield from _below(part, "C4", "morgfw", ("ofw", "oaw", "regularized-ofw"), far=True)
     yield _cost(part, "C5", "morgfw", "regularized-ofw", "more than", lambda ratio: ratio < 1)
     for name in ("metafw", "ofw", "oaw"):
@@ -145,15 +144,13 @@ def at_time(curve: Curve, trial: int, seconds: float) -> float:
     return float(np.interp(np.log(seconds), grid, curve.values[trial][past]))
 
 
-def _by_time(part: Part, claim: str, panel: str, ours: str) -> Iterator[Answer]:
+def _by_time(part: Part, claim: str, panel: str) -> Iterator[Finding]:
     """Compare values at the same time: when the quicker of two methods has finished."""
     curves = _by_name(part, panel)
-    own = curves[ours]
+    own = curves.pop("orgfw")
     lower = panel == "suboptimality"
     what = panel.replace("_", " ")
-    for name, other in curves.items():
-        if name == ours:
-            continue
+    for other in curves.values():
         pairs = []
         for trial in range(len(own.values)):
             end = min(float(own.seconds[trial, -1]), float(other.seconds[trial, -1]))
@@ -165,20 +162,16 @@ def _by_time(part: Part, claim: str, panel: str, ours: str) -> Iterator[Answer]:
             f"{other.label} {theirs.mean():.3g}, ahead by {signed(mean, error)}"
         )
         statement = f"{what} of ORGFW better than {other.label}'s after equal time"
-        yield claim, statement, judge(mean, error), numbers
+        yield Finding(claim, statement, part.title, judge(mean, error), numbers)
 
 
-def _network(part: Part) -> Iterator[Answer]:
+def _network(part: Part) -> Iterator[Finding]:
     for panel in part.panels:
-        yield from _by_time(part, "C6", panel, "orgfw")
+        yield from _by_time(part, "C6", panel)
 
 
 def find(result: Reproduction) -> list[Finding]:
     """Answer the claims that a figure is about: C1 to C3, C4 and C5, or C6; by claim, then data."""
     judge = {"figure1": _stochastic, "figure2": _adversarial, "figure3": _network}[result.figure]
-    found = [
-        Finding(claim, statement, part.title, verdict, numbers)
-        for part in result.parts
-        for claim, statement, verdict, numbers in judge(part)
-    ]
+    found = [finding for part in result.parts for finding in judge(part)]
     return sorted(found, key=lambda finding: finding.claim)  # stable: data sets stay in order

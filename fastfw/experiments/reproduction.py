@@ -241,9 +241,7 @@ def _plan(
         shown: dict[str, Any] = {"setting": setting, "rounds": setup.sizes.rounds, **sizes}
         if isinstance(result, NetworkComparison):
             shown = {"hidden units": result.hidden, "N": N, **sizes}
-            panels: dict[str, Sequence[Curve]] = {**result.panels}
-        else:
-            panels = {**_regret_panels(result)}
+        panels: dict[str, tuple[Curve, ...]] = result.panels
         if descents:
             shown["N"] = N
             panels["suboptimality"] = _descents(result, outcomes[count:])
@@ -259,29 +257,14 @@ def _plan(
                 for method, of_method in constants.items()
             },
             comparator=getattr(result, "comparator", None),
-            panels={panel: tuple(curves) for panel, curves in panels.items()},
+            panels=panels,
             seconds=sum(float(arrays["wall"]) for arrays in outcomes),
         )
 
     return replace(plan, tasks=[*plan.tasks, *descents], assemble=assemble)
 
 
-def _regret_panels(result: CompareResult) -> dict[str, list[Curve]]:
-    """Return regret by round and the time of a round."""
-    panels: dict[str, list[Curve]] = {"regret": [], "cost": []}
-    T = np.arange(1, result.rounds + 1)
-    for run in result.methods:
-        names = run.method.name, run.method.label
-        costs = int(run.gradient_evaluations[0]), int(run.lmo_calls[0])
-        upper = run.regret + result.comparator.gap * T
-        panels["regret"].append(Curve(*names, T, run.seconds, run.regret, upper, *costs))
-        last = run.seconds[:, -1:]
-        ms = last * 1e3 / result.rounds
-        panels["cost"].append(Curve(*names, T[-1:], last, ms, ms, *costs))
-    return panels
-
-
-def _descents(result: CompareResult, trials: list[Arrays]) -> list[Curve]:
+def _descents(result: CompareResult, trials: list[Arrays]) -> tuple[Curve, ...]:
     """Return suboptimality by time at equal work."""
     best, curves = result.comparator, []
     for m, run in enumerate(result.methods):
@@ -294,4 +277,4 @@ def _descents(result: CompareResult, trials: list[Arrays]) -> list[Curve]:
         costs = int(own[0]["work"]), int(own[0]["oracle"])
         names = run.method.name, run.method.label
         curves.append(Curve(*names, own[0]["rounds"], seconds, values, upper, *costs))
-    return curves
+    return tuple(curves)

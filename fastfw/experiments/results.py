@@ -42,16 +42,6 @@ def standard_error(values: npt.ArrayLike) -> float:
     return float(sample.std(ddof=1) / math.sqrt(sample.size))
 
 
-def relative_suboptimality(losses: npt.ArrayLike, first: npt.ArrayLike, least: float) -> Floats:
-    """Return (f - f*) / (f_1 - f*); the difference alone where no method came below the start.
-
-    >>> relative_suboptimality([4.0, 1.0], 4.0, 0.0), relative_suboptimality([3.0], 2.0, 2.0)
-    (array([1.  , 0.25]), array([1.]))
-    """
-    span = np.asarray(first, dtype=np.float64) - least
-    return (np.asarray(losses, dtype=np.float64) - least) / np.where(span > 0.0, span, 1.0)
-
-
 # --- regret against the best fixed decision ----------------------------------------------------
 
 
@@ -199,6 +189,21 @@ class CompareResult:
     methods: tuple[MethodResult, ...]
     hints: tuple[str, ...] = ()
 
+    @property
+    def panels(self) -> dict[str, tuple[Curve, ...]]:
+        """Regret by round and the time of a round, as of a `Part`."""
+        regret, cost = [], []
+        T = np.arange(1, self.rounds + 1)
+        for run in self.methods:
+            names = run.method.name, run.method.label
+            costs = int(run.gradient_evaluations[0]), int(run.lmo_calls[0])
+            upper = run.regret + self.comparator.gap * T
+            regret.append(Curve(*names, T, run.seconds, run.regret, upper, *costs))
+            last = run.seconds[:, -1:]
+            ms = last * 1e3 / self.rounds
+            cost.append(Curve(*names, T[-1:], last, ms, ms, *costs))
+        return {"regret": tuple(regret), "cost": tuple(cost)}
+
 
 # --- networks at equal work --------------------------------------------------------------------
 
@@ -287,10 +292,15 @@ class NetworkComparison:
         }
 
     def _curve(self, run: NetworkRun, what: str) -> Curve:
-        """Return an attribute of `Trace` by time; of losses the relative suboptimality."""
-        values = np.array([getattr(trace, what) for trace in run.traces])
+        """Return an attribute of `Trace` by time; of losses the relative suboptimality.
+
+        That is (f - f*) / (f_1 - f*), the difference alone where no method came below the start.
+        """
+        values = np.array([getattr(trace, what) for trace in run.traces], dtype=np.float64)
         if what == "losses":
-            values = relative_suboptimality(values, values[:, :1], self.lowest_loss)
+            values -= self.lowest_loss
+            span = values[:, :1]
+            values = values / np.where(span > 0.0, span, 1.0)
         seconds = np.array([trace.seconds for trace in run.traces])
         rounds = np.asarray(run.traces[0].rounds, dtype=np.int64)
         costs = run.evaluations, int(rounds[-1]) - 1
@@ -298,8 +308,7 @@ class NetworkComparison:
 
     def suboptimality(self, run: NetworkRun) -> Floats:
         """Return (f(x_last) - f*) / (f(x_1) - f*) by trial, with f* the lowest loss found."""
-        first = np.array([t.losses[0] for t in run.traces])
-        return relative_suboptimality(run.last("losses"), first, self.lowest_loss)
+        return self._curve(run, "losses").final
 
 
 # --- grids of constants ------------------------------------------------------------------------

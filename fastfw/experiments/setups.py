@@ -295,10 +295,8 @@ def _costs(ran: Any) -> Arrays:
 
 def best_of(arrays: Arrays, problem: Any) -> BestDecision:
     """Return the best fixed decision that `Setup.comparator` found."""
-    whole = ("iterations", "n_samples")
-    found = {name: int(arrays[name]) if name in whole else float(arrays[name])
-             for name in _FOUND[1:]}  # fmt: skip
-    return BestDecision(decision=arrays["decision"], problem=problem, **found)  # type: ignore[arg-type]
+    numbers: dict[str, Any] = {name: arrays[name].item() for name in _FOUND[1:]}
+    return BestDecision(decision=arrays["decision"], problem=problem, **numbers)
 
 
 def trace_of(arrays: Arrays) -> Trace:

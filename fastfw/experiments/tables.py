@@ -17,7 +17,6 @@ from fastfw._files import atomic_write
 from fastfw.experiments.claims import find, paired
 from fastfw.experiments.methods import find_methods
 from fastfw.experiments.results import (
-    Comparator,
     CompareResult,
     Curve,
     GridPoint,
@@ -554,8 +553,8 @@ def format_claims(result: Reproduction) -> str:
     for part in result.parts:
         lines += ["", *_about(part)]
     lines += ["", "| claim | what the paper says | data | verdict | numbers |", "|---" * 5 + "|"]
-    for f in find(result):
-        cells = (f.claim, f.statement, f.data, f"**{f.verdict}**", f.numbers)
+    for finding in find(result):
+        cells = finding._replace(verdict=f"**{finding.verdict}**")
         lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
     return "\n".join(lines)
 
@@ -568,20 +567,17 @@ def _about(part: Part) -> list[str]:
         f"{settings}. Wall time, summed over all runs that trials were kept from: "
         f"{_duration(part.seconds)}, evaluation included."
     ]
-    if part.comparator is not None:
-        lines += ["", _certificate(part.comparator)]
+    if (best := part.comparator) is not None:
+        lines += [
+            "",
+            f"Best fixed decision for {best.n_rows:,} rows: loss {best.value:.8g}, proved to be "
+            f"within {best.gap:.1e} of the least possible (relative {best.relative_gap:.1e}; found "
+            f"in {_duration(best.seconds)}).",
+        ]
     lines.append("")
     curves = next(iter(part.panels.values()))
     lines += [f"- {curve.label}: {part.constants[curve.method]}" for curve in curves]
     return lines
-
-
-def _certificate(best: Comparator) -> str:
-    return (
-        f"Best fixed decision for {best.n_rows:,} rows: loss {best.value:.8g}, proved to be within "
-        f"{best.gap:.1e} of the least possible (relative {best.relative_gap:.1e}; found in "
-        f"{_duration(best.seconds)})."
-    )
 
 
 def _plain(value: Any) -> str:
