@@ -80,19 +80,7 @@ class Memory:
 
 
 class Chunks(ABC):
-    """Chunks of rows and all of their labels.
-
-    Parameters
-    ----------
-    y : array_like, shape (n,)
-        Labels.
-    sizes : sequence of int
-        Rows of each chunk.
-    n_features : int
-        Columns.
-    dtype : dtype
-        Features are converted to it where they have another one.
-    """
+    """Chunks of so many rows each, which are converted to one dtype, and all of their labels."""
 
     def __init__(self, y: object, sizes: Sequence[int], n_features: int, dtype: Any) -> None:
         self.ends = np.cumsum([0, *sizes]).astype(np.intp)
@@ -405,46 +393,41 @@ class _Files(Sequence[Any]):
         return len(self._X)
 
     def __getitem__(self, k: Any) -> Any:
-        X = _read(self._X[k])
-        y = None if self._y is None else _read(self._y[k])
-        return _Pair(X, y, self._X[k])
+        return _Pair(self._X[k], None if self._y is None else self._y[k])
 
 
 class _Pair:
-    """What is in a file or two: labels and features, each read where it is asked for."""
+    """Features and labels in a file or two, each read where it is asked for."""
 
-    def __init__(self, X: Any, y: Any, path: str) -> None:
-        self._found, self._labels, self._path = X, y, path
+    def __init__(self, X: str, y: str | None) -> None:
+        self._paths = X, y
 
     @property
     def X(self) -> Any:
-        """Features: what is in the file, or what is called so in it."""
-        if isinstance(self._found, np.ndarray):
-            return self._found
-        if "indptr" in self._found and "X" not in self._found:
-            from scipy import sparse
-
-            return sparse.load_npz(self._path)
-        return self._part("X")
+        return _read(self._paths[0], "X")
 
     @property
     def y(self) -> Any:
-        """Labels likewise."""
-        if self._labels is None:
-            return self._part("y")
-        return self._labels if isinstance(self._labels, np.ndarray) else self._labels["y"]
-
-    def _part(self, name: str) -> Any:
-        if isinstance(self._found, np.ndarray) or name not in self._found:
-            raise ValueError(
-                f"{self._path} holds no {name}: write np.savez(path, X=X, y=y), or give two lists "
-                "of files, of features and of labels"
-            )
-        return self._found[name]
+        first, own = self._paths
+        return _read(first, "y", alone=False) if own is None else _read(own, "y")
 
 
-def _read(path: str) -> Any:
-    return np.load(path, mmap_mode="r" if path.endswith(".npy") else None, allow_pickle=False)
+def _read(path: str, name: str, *, alone: bool = True) -> Any:
+    """Return the array that is alone in its file, or what is called so in it."""
+    found = np.load(path, mmap_mode="r" if path.endswith(".npy") else None, allow_pickle=False)
+    if isinstance(found, np.ndarray):
+        if alone:
+            return found
+    elif name in found:
+        return found[name]
+    elif name == "X" and "indptr" in found:
+        from scipy import sparse
+
+        return sparse.load_npz(path)
+    raise ValueError(
+        f"{path} holds no {name}: write np.savez(path, X=X, y=y), or give two lists of files, of "
+        "features and of labels"
+    )
 
 
 def _paths(given: Any) -> list[str]:

@@ -84,8 +84,8 @@ def _idx_shape(header: bytes, path: Path, ndim: int) -> tuple[int, ...]:
     return shape
 
 
-def scale_pixels(pixels: _ByteArray, dtype: np.dtype[Any]) -> FloatArray:
-    """Return pixels / 255 as an (n, d) array, in one pass and with no other array made.
+def scale_pixels(pixels: _ByteArray, dtype: np.dtype[Any], largest: int = 255) -> FloatArray:
+    """Return pixels / largest as an (n, d) array, in one pass and with no other array made.
 
     Bytes stay as they are.
     """
@@ -94,7 +94,7 @@ def scale_pixels(pixels: _ByteArray, dtype: np.dtype[Any]) -> FloatArray:
     if dtype == np.uint8:
         X[...] = flat
     else:
-        np.divide(flat, 255, out=X, dtype=dtype)
+        np.divide(flat, largest, out=X, dtype=dtype)
     return X
 
 

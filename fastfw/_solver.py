@@ -41,6 +41,9 @@ _PRECISION = float(np.finfo(float).eps)
 #: Quasi-Newton steps between attempts at Newton's.
 _SPELL = 200
 
+#: Pairs that a quasi-Newton matrix is made of, and parameters of the largest Hessian.
+_MEMORY, _LARGEST = 20, 6000
+
 #: Rows in a task of building a Hessian, and the largest one that is built in double precision.
 _BLOCK, _SINGLE = 4096, 1000
 
@@ -238,15 +241,13 @@ def _spectral_steps(
 class QuasiNewton:
     """L-BFGS model (Schmidt et al., 2009: projected quasi-Newton) for any set with a projection.
 
-    H = s I - N M^-1 N^T with N = [s S, Y], the compact form of the last ``memory`` pairs of steps S
+    H = s I - N M^-1 N^T with N = [s S, Y], the compact form of the last 20 pairs of steps S
     and gradient differences Y. The model's minimiser is found by projected-gradient steps, which
-    cost O(memory * dimension) and one projection each, and no gradient of the problem.
+    cost 20 times the dimension and one projection each, and no gradient of the problem.
     """
 
-    def __init__(self, project: Callable[[Array], Array], *, memory: int = 20, steps: int = 40):
+    def __init__(self, project: Callable[[Array], Array]):
         self._project = project
-        self._memory = memory
-        self._steps = steps
         self._pairs: list[tuple[Array, Array]] = []
 
     def reset(self) -> bool:
@@ -261,7 +262,7 @@ class QuasiNewton:
         y = (new.gradient - old.gradient).ravel()
         if s @ y > 1e-12 * np.sqrt((s @ s) * (y @ y)):
             self._pairs.append((s, y))
-            del self._pairs[: -self._memory]
+            del self._pairs[:-_MEMORY]
 
     def minimiser(self, point: Point) -> Array | None:
         """Minimise the L-BFGS model over the set."""
@@ -277,9 +278,7 @@ class QuasiNewton:
             reach = max(float(np.linalg.norm(x)), point.gap / norm)
             return project(x - (reach / norm) * g).reshape(shape)
         product, scale = self._matrix()
-        z, _ = _spectral_steps(
-            product, project, x, g, steps=self._steps, curvature=scale, accuracy=1e-4
-        )
+        z, _ = _spectral_steps(product, project, x, g, steps=40, curvature=scale, accuracy=1e-4)
         return z.reshape(shape)
 
     def _matrix(self) -> tuple[Callable[[Array], Array], float]:
@@ -320,14 +319,12 @@ class FaceNewton:
         project: Any,
         *,
         pool: Executor,
-        largest: int = 6000,
     ):
         self._X = X
         self._pool = pool
         self._radius = radius
         self._scale = scale
         self._project = project  # (C, m) -> its projection, for any m
-        self._largest = largest
         self._mask: npt.NDArray[np.bool_] | None = None
         self._hessian: Array | None = None
         self._keep = False  # the Hessian serves for the next step
@@ -351,7 +348,7 @@ class FaceNewton:
             hidden = size.max(axis=1) - np.where(self._mask, size, 0.0).max(axis=1)
             self._keep = self._radius * float(hidden.sum()) <= 0.1 * point.gap
         if not self._keep or self._mask is None or self._hessian is None:
-            self._mask = _working_set(x, size, self._largest)
+            self._mask = _working_set(x, size)
             if self._mask is None:
                 return None
             self._hessian = self._build(x, self._mask)
@@ -408,13 +405,13 @@ def softmax(logits: Array) -> Array:
     return logits
 
 
-def _working_set(x: Array, size: Array, largest: int) -> npt.NDArray[np.bool_] | None:
+def _working_set(x: Array, size: Array) -> npt.NDArray[np.bool_] | None:
     """Nonzeros, and in every row half as many again (16 or more) of largest gradient.
 
-    Fewer are added where the set would grow beyond ``largest``; None if the nonzeros do.
+    Fewer are added where the set would grow beyond `_LARGEST`; None if the nonzeros do.
     """
     mask: npt.NDArray[np.bool_] = x != 0.0
-    room = (largest - np.count_nonzero(mask)) // len(mask)
+    room = (_LARGEST - np.count_nonzero(mask)) // len(mask)
     if room < 0:
         return None
     for row, magnitude in zip(mask, size, strict=True):

@@ -294,11 +294,7 @@ def _load_digits(name: str, root: object, dtype: np.dtype[Any]) -> Split:
             "pip install scikit-learn"
         ) from None
     pixels, classes = load_digits(return_X_y=True)
-    X = np.empty(pixels.shape, dtype=dtype)
-    if dtype == np.uint8:
-        X[...] = pixels
-    else:
-        np.divide(pixels, 16.0, out=X, casting="same_kind")
+    X = _images.scale_pixels(pixels.astype(np.uint8), dtype, largest=16)
     y = np.asarray(classes).astype(np.intp)
     return Split(X, y, *_no_rows(X.shape[1], dtype))
 

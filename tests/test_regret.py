@@ -301,7 +301,7 @@ def test_dataset_and_pair_like_input():
 
 @pytest.mark.parametrize("radius", [0.5, 4.0])
 def test_quasi_newton_where_the_working_set_is_too_large(monkeypatch, radius):
-    monkeypatch.setitem(_solver.FaceNewton.__init__.__kwdefaults__, "largest", 5)
+    monkeypatch.setattr(_solver, "_LARGEST", 5)
     X, y = blobs(7, n=30, d=4, n_classes=3)
     best = solve(X, y, 3, radius)
     assert_certified(best, X, y, radius)
@@ -323,8 +323,7 @@ def test_newton_goes_on_once_few_entries_are_left(monkeypatch):
         return proposal
 
     monkeypatch.setattr(_solver.FaceNewton, "minimiser", spy)
-    dense = _solver.FaceNewton.__init__.__kwdefaults__
-    monkeypatch.setitem(dense, "largest", nonzeros + 10)
+    monkeypatch.setattr(_solver, "_LARGEST", nonzeros + 10)
     evaluate = _evaluation(X, y, 1.0)
     start = evaluate(np.full((3, 30), 1.0 / 31))
     project = fw.RowL1Ball((3, 30), 1.0).project

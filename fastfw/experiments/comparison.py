@@ -220,6 +220,7 @@ def compare(
                 test_accuracy=columns.get("accuracy"),
             )  # fmt: skip
             results.append(result)
+        norms = np.abs(best.decision).sum(axis=1)
         return CompareResult(
             data=name,
             n_samples=dataset.n_samples,
@@ -234,11 +235,12 @@ def compare(
             dtype=str(setup.train.dtype),
             preset=preset,
             comparator=Comparator(
-                best.value, best.gap, rows.n_samples, best.seconds, _is_inside(best.decision, setup)
+                best.value, best.gap, rows.n_samples, best.seconds,
+                inside=bool(norms.max() < INSIDE * setup.sizes.radius),
             ),
             methods=tuple(results),
             hints=_hints(dataset, [float(run.losses.mean()) for run in results]),
-        )
+        )  # fmt: skip
 
     return Plan([setup.comparator(tol), *tasks], assemble, folder, parallel, progress, setup)
 
@@ -271,11 +273,6 @@ def _in_words(setup: Setup, method: Method, constants: Constants, learner: Any) 
         "inner_steps": str(learner.inner_steps) if method.meta else "",
         "sub_batch_size": ("all" if rows is None else str(rows)) if method.meta else "",
     }
-
-
-def _is_inside(decision: npt.NDArray[np.float64], setup: Setup) -> bool:
-    norms = np.abs(decision).sum(axis=1)
-    return bool(norms.max() < INSIDE * setup.sizes.radius)
 
 
 def _hints(data: Dataset, losses: list[float]) -> tuple[str, ...]:
