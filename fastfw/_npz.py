@@ -27,8 +27,6 @@ _Part = tuple[FloatArray, IndexArray]
 
 def read_split(path: Path, dtype: np.dtype[Any]) -> tuple[_Part, _Part | None]:
     """Read X and y, and X_test and y_test if they are there, from an .npz file."""
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: there is no such file")
     arrays = read_npz(path, ("X", "y", "X_test", "y_test"))
     recipe = "to write one: np.savez_compressed(path, X=X, y=y)"
     missing = [key for key in ("X", "y") if key not in arrays]

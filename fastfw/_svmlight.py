@@ -43,8 +43,6 @@ def read_svmlight(
     Features are sparse (CSR), labels numbered 0, 1, ... in increasing order of the file's. What is
     wrong with a file is a ValueError that names the line.
     """
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: there is no such file")
     try:
         from sklearn.datasets import load_svmlight_files
     except ImportError as error:

@@ -29,8 +29,6 @@ def read_table(
     Without a line of names columns are named 1, 2, .... Labels, words or numbers, are numbered from
     0 in increasing order. What is wrong is a ValueError that names line and column.
     """
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: there is no such file")
     numbers, words = array("d"), list[str]()
     try:
         lines = _lines(path)

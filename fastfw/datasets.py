@@ -162,18 +162,21 @@ def load(
         base = _expanded(given)
         _fetch.fetch(name, base)
         return _LOADERS[name](name, base, wanted)
-    is_svmlight = _svmlight.is_svmlight(name)
-    if wanted == np.uint8 and (is_svmlight or is_table or name.lower().endswith(".npz")):
+    path, is_svmlight = _expanded(name), _svmlight.is_svmlight(name)
+    has_ending = is_svmlight or is_table or name.lower().endswith(".npz")
+    if wanted == np.uint8 and has_ending:
         raise ValueError(f"dtype must be float64 or float32 for a file, but it is uint8: {name}")
-    if is_svmlight:
-        return _load_svmlight(_expanded(name), wanted)
-    if is_table:
-        X, y = _table.read_table(_expanded(name), label, wanted)
-        return Split(X, y, *_no_rows(X.shape[1], wanted))
-    if name.lower().endswith(".npz") or isinstance(name_or_path, os.PathLike):
-        train, test = _npz.read_split(_expanded(name), wanted)
+    if has_ending or isinstance(name_or_path, os.PathLike):
+        if not path.is_file():
+            raise FileNotFoundError(f"{path}: there is no such file")
+        if is_svmlight:
+            return _load_svmlight(path, wanted)
+        if is_table:
+            train, test = _table.read_table(path, label, wanted), None
+        else:
+            train, test = _npz.read_split(path, wanted)
         return Split(*train, *(test or _no_rows(train[0].shape[1], wanted)))
-    if os.path.isfile(_expanded(name)):
+    if os.path.isfile(path):
         raise ValueError(
             f"{name} is no .npz, .csv or svmlight file (.svmlight, .svm, .libsvm); with "
             "features X and class numbers y, np.savez('data.npz', X=X, y=y) makes one"

@@ -100,24 +100,15 @@ _form = partial(choice, options=("printed", "proved"))
 #: How each argument is checked, and what it means.
 _ARGUMENTS: dict[str, tuple[Check, str]] = {
     "rounds": (_rounds, "Number of rounds T, or of the round, t; at least 1."),
-    "smoothness": (
-        positive_float,
-        "L > 0, ``problem.smoothness(X)``: Lipschitz, of gradients.",
-    ),
+    "smoothness": (positive_float, "L > 0, ``problem.smoothness(X)``: Lipschitz, of gradients."),
     "diameter": (positive_float, "D > 0, Euclidean, of the set."),
     "gradient_noise": (non_negative_float, "sigma >= 0: largest error of a batch's gradient."),
-    "value_noise": (
-        non_negative_float,
-        "M >= 0: largest error of a batch's loss.",
-    ),
+    "value_noise": (non_negative_float, "M >= 0: largest error of a batch's loss."),
     "initial_gap": (non_negative_float, "Loss of x_1 above the best decision's, at least 0."),
     "failure_probability": (_probability, "delta in (0, 1) with which the bound may fail."),
     "exponent": (_exponent, "alpha in (0, 1], of both schedules."),
     "form": (_form, "The formula above, or the one in the notes."),
-    "base_regret": (
-        _non_negative,
-        "R_T >= 0: bounds each base learner's regret.",
-    ),
+    "base_regret": (_non_negative, "R_T >= 0: bounds each base learner's regret."),
     "scale": (positive_float, "c > 0 of the learners."),
     "l1_diameter": (positive_float, "D_1 > 0: largest l1 distance of two points of the set."),
     "direction_l1": (non_negative_float, "A >= 0: largest l1 norm of a direction, or gradient."),
