@@ -6,6 +6,7 @@ import bz2
 import codecs
 import gzip
 import math
+import os
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -15,8 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import IndexArray
+from fastfw._checks import FloatArray, IndexArray, fewer_classes_than_rows
 from fastfw._messages import escape
+
+_Part = tuple[FloatArray, IndexArray]
 
 ENDINGS = (".svmlight", ".svm", ".libsvm")
 """How the names of such files end, before ``.gz`` or ``.bz2`` if they are packed."""
@@ -35,12 +38,10 @@ def _bare(name: str) -> str:
     return name.lower().removesuffix(".gz").removesuffix(".bz2")
 
 
-def read_svmlight(
-    path: Path, dtype: np.dtype[Any]
-) -> tuple[Any, IndexArray, Any | None, IndexArray | None]:
+def read_split(path: Path, dtype: np.dtype[Any]) -> tuple[_Part, _Part | None]:
     """Read a file, plain or packed, and the test part from ``<name>.t`` beside it if that is there.
 
-    Features are sparse (CSR), labels numbered 0, 1, ... in increasing order of the file's. What is
+    Features become dense, labels are numbered 0, 1, ... in increasing order of the file's. What is
     wrong with a file is a ValueError that names the line.
     """
     try:
@@ -75,9 +76,21 @@ def read_svmlight(
             f"{path}: all {len(y)} rows have the label {known[0]:g}; at least two classes are "
             "wanted"
         )
-    if len(parts) == 2:
-        return parts[0], y.astype(np.intp), None, None
-    return parts[0], y.astype(np.intp), parts[2], _numbered(parts[3], known, test)
+    classes = [y.astype(np.intp), *(_numbered(labels, known, test) for labels in parts[3::2])]
+    try:
+        fewer_classes_than_rows(y)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    X = parts[0]
+    try:
+        _check_room(X)
+        found = [(A.toarray(), own) for A, own in zip(parts[::2], classes, strict=True)]
+    except MemoryError:
+        raise MemoryError(
+            f"{path}: {X.shape[0]} x {X.shape[1]} numbers do not fit into memory as a dense array"
+            f"{_widest_line(path, X)}"
+        ) from None
+    return found[0], found[1] if len(found) > 1 else None
 
 
 def _numbered(values: npt.NDArray[Any], known: npt.NDArray[Any], file: Path) -> IndexArray:
@@ -92,7 +105,16 @@ def _numbered(values: npt.NDArray[Any], known: npt.NDArray[Any], file: Path) -> 
     return places.astype(np.intp)
 
 
-def widest_line(path: Path, X: Any) -> str:
+def _check_room(X: Any) -> None:
+    """Raise MemoryError for a matrix that is larger than the machine's memory as a dense array."""
+    names = getattr(os, "sysconf_names", {})
+    if "SC_PHYS_PAGES" in names and "SC_PAGE_SIZE" in names:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        if math.prod(X.shape) * X.dtype.itemsize > memory:
+            raise MemoryError
+
+
+def _widest_line(path: Path, X: Any) -> str:
     """Return which line has the last column, for a message; nothing if none of this file has."""
     if not X.nnz or X.indices.max() + 1 < X.shape[1]:
         return ""

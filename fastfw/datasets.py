@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import difflib
 import importlib.resources
-import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw import _fetch, _images, _npz, _svmlight, _table
-from fastfw._checks import FloatArray, IndexArray, fewer_classes_than_rows, float_dtype
+from fastfw._checks import FloatArray, IndexArray, float_dtype
 
 __all__ = ["NAMES", "Split", "image_scaling", "load"]
 
@@ -169,12 +168,10 @@ def load(
     if has_ending or isinstance(name_or_path, os.PathLike):
         if not path.is_file():
             raise FileNotFoundError(f"{path}: there is no such file")
-        if is_svmlight:
-            return _load_svmlight(path, wanted)
         if is_table:
             train, test = _table.read_table(path, label, wanted), None
         else:
-            train, test = _npz.read_split(path, wanted)
+            train, test = (_svmlight if is_svmlight else _npz).read_split(path, wanted)
         return Split(*train, *(test or _no_rows(train[0].shape[1], wanted)))
     if os.path.isfile(path):
         raise ValueError(
@@ -300,35 +297,6 @@ def _load_digits(name: str, root: object, dtype: np.dtype[Any]) -> Split:
     X = _images.scale_pixels(pixels.astype(np.uint8), dtype, largest=16)
     y = np.asarray(classes).astype(np.intp)
     return Split(X, y, *_no_rows(X.shape[1], dtype))
-
-
-def _check_room(X: Any) -> None:
-    """Raise MemoryError for a matrix that is larger than the machine's memory as a dense array."""
-    names = getattr(os, "sysconf_names", {})
-    if "SC_PHYS_PAGES" in names and "SC_PAGE_SIZE" in names:
-        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        if math.prod(X.shape) * X.dtype.itemsize > memory:
-            raise MemoryError
-
-
-def _load_svmlight(path: Path, dtype: np.dtype[Any]) -> Split:
-    """Read an svmlight file as a dense array."""
-    X, y, X_test, y_test = _svmlight.read_svmlight(path, dtype)
-    try:
-        fewer_classes_than_rows(y)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-    try:
-        _check_room(X)
-        dense = X.toarray()
-        if X_test is None or y_test is None:
-            return Split(dense, y, *_no_rows(X.shape[1], dtype))
-        return Split(dense, y, X_test.toarray(), y_test)
-    except MemoryError:
-        raise MemoryError(
-            f"{path}: {X.shape[0]} x {X.shape[1]} numbers do not fit into memory as a dense array"
-            f"{_svmlight.widest_line(path, X)}"
-        ) from None
 
 
 _LOADERS: dict[str, Callable[[str, str | os.PathLike[str] | None, np.dtype[Any]], Split]] = {
