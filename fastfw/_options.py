@@ -84,10 +84,8 @@ def sub_batch(text: str) -> int | None:
     """Parse the rows of a sub-batch; None for the whole batch."""
     if text.casefold() == "all":
         return None
-    try:
-        return whole(1)(text)
-    except argparse.ArgumentTypeError as error:
-        raise argparse.ArgumentTypeError(f"{error}, or 'all'") from None
+    wanted = "a whole number of at least 1 wanted, or 'all'"
+    return _parsed(text, int, lambda number: number >= 1, wanted)
 
 
 def positive(text: str) -> float:

@@ -615,15 +615,12 @@ class _EpochStream(IndexedStream):
         rng = np.random.default_rng((*seed, epoch))
         if self._shuffle == "rows":
             return [rng.permutation(n).astype(np.intp, copy=False)]
-        size = self._chunk_size
-        chunks = rng.permutation(-(-n // size))
+        size = min(self._chunk_size, n)
+        starts = size * rng.permutation(-(-n // size)).astype(np.intp, copy=False)
         parts = []
-        for first in range(0, chunks.size, _BUFFERED):
-            buffered = [
-                np.arange(size * k, min(n, size * (k + 1)), dtype=np.intp)
-                for k in chunks[first : first + _BUFFERED]
-            ]
-            parts.append(rng.permutation(np.concatenate(buffered)))
+        for first in range(0, starts.size, _BUFFERED):
+            rows = np.add.outer(starts[first : first + _BUFFERED], np.arange(size)).ravel()
+            parts.append(rng.permutation(rows[rows < n]))
         return parts
 
     def _parts(self) -> Iterator[IndexedStream]:

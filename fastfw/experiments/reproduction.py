@@ -54,14 +54,12 @@ _TITLES = {
     "fashion-mnist": "Fashion-MNIST",
     "fashion-mnist-4k": "Fashion-MNIST, 4,000 images",
 }
-_SETTING = {"figure1": "stochastic", "figure2": "adversarial", "figure3": "network"}
-_METHODS = {
-    "figure1": ("orgfw", "osfw", "regularized-ofw", "ofw", "oaw"),
-    "figure2": ("morgfw", "metafw", "regularized-ofw", "ofw", "oaw"),
-    "figure3": tuple(method.name for method in NETWORK_METHODS),
+#: By figure the setting, the methods, and most rounds N at equal work when the time is short.
+_KINDS = {
+    "figure1": ("stochastic", ("orgfw", "osfw", "regularized-ofw", "ofw", "oaw"), 400),
+    "figure2": ("adversarial", ("morgfw", "metafw", "regularized-ofw", "ofw", "oaw"), 400),
+    "figure3": ("network", tuple(method.name for method in NETWORK_METHODS), 2_000),
 }
-#: Most rounds N of runs at equal work when the time is short.
-_QUICK = {"figure1": 400, "figure2": 400, "figure3": 2_000}
 _CHECKPOINTS = 30
 _TOLERANCE = 1e-5  # of the comparator's gap, relative to its loss
 
@@ -209,23 +207,23 @@ def _plan(
     figure: str, given: Any, title: str | None, quick: bool, options: dict[str, Any]
 ) -> Plan[Part]:
     """Return the work on one data set: that of a comparison, and more for figure 1."""
-    name, setting = name_of(given), _SETTING[figure]
+    name, (setting, methods, most) = name_of(given), _KINDS[figure]
     options = {option: value for option, value in options.items() if value is not None}
     default = default_sizes(name, setting, 1)
     N = options.get("rounds") or default.descent or default.rounds
     if quick and "rounds" not in options:
-        N = min(N, _QUICK[figure])
+        N = min(N, most)
     plan: Plan[Any]
     if figure == "figure3":
         presets = NETWORK_PRESETS[network_family(name)]
         own = {**options, "rounds": N, "checkpoints": _CHECKPOINTS, "gap": False}
-        plan = prepared(compare_network)(given, methods=_METHODS[figure], **own)
+        plan = prepared(compare_network)(given, methods=methods, **own)
     else:
         presets = PRESETS[default_preset(name, setting)]
         own = {**options, "setting": setting, "tol": _TOLERANCE}
-        plan = prepared(compare)(given, methods=_METHODS[figure], **own)
+        plan = prepared(compare)(given, methods=methods, **own)
     setup = plan.setup
-    constants = constants_of(find_methods(_METHODS[figure], TABLE), presets)
+    constants = constants_of(find_methods(methods, TABLE), presets)
     descents: list[Task] = []
     if figure == "figure1":
         seeds = range(options["seed"], options["seed"] + options["trials"])
