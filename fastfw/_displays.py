@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["ProjectionFreeDisplay", "WeightsDisplay"]
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class ProjectionFreeDisplay:
     """Learning curve of an estimator: its score after so many rows, learned batch by batch.
 
@@ -61,24 +63,14 @@ class ProjectionFreeDisplay:
     (120, True)
     """
 
-    ax_: Axes
-    figure_: Any
-    lines_: list[Any]
-
-    def __init__(
-        self,
-        *,
-        rows: npt.NDArray[np.intp],
-        train_scores: npt.NDArray[np.float64],
-        test_scores: npt.NDArray[np.float64],
-        score_name: str = "score",
-        estimator_name: str | None = None,
-    ) -> None:
-        self.rows = rows
-        self.train_scores = train_scores
-        self.test_scores = test_scores
-        self.score_name = score_name
-        self.estimator_name = estimator_name
+    rows: npt.NDArray[np.intp]
+    train_scores: npt.NDArray[np.float64]
+    test_scores: npt.NDArray[np.float64]
+    score_name: str = "score"
+    estimator_name: str | None = None
+    ax_: Axes = field(init=False)
+    figure_: Any = field(init=False)
+    lines_: list[Any] = field(init=False)
 
     @classmethod
     def from_estimator(
@@ -180,6 +172,7 @@ class ProjectionFreeDisplay:
         return self
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class WeightsDisplay:
     """Weights of a class, as an image or as words: what speaks for it, and what against.
 
@@ -216,21 +209,12 @@ class WeightsDisplay:
     '2'
     """
 
-    ax_: Axes
-    figure_: Any
-
-    def __init__(
-        self,
-        *,
-        weights: npt.NDArray[Any],
-        names: Sequence[str],
-        title: str = "",
-        unit: str = "weight",
-    ) -> None:
-        self.weights = weights
-        self.names = names
-        self.title = title
-        self.unit = unit
+    weights: npt.NDArray[Any]
+    names: Sequence[str]
+    title: str = ""
+    unit: str = "weight"
+    ax_: Axes = field(init=False)
+    figure_: Any = field(init=False)
 
     @classmethod
     def from_estimator(
