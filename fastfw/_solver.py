@@ -81,7 +81,7 @@ class Limits(NamedTuple):
     def rounding(self, point: Point) -> float:
         """Return the size of rounding errors in values and slopes near a point."""
         terms = float(np.abs(point.gradient * point.x).sum())
-        return 4.0 * float(np.finfo(float).eps) * max(abs(point.value), terms, self.scale)
+        return 4.0 * _PRECISION * max(abs(point.value), terms, self.scale)
 
 
 def descend(
@@ -363,6 +363,8 @@ class FaceNewton:
         return z
 
     def _build(self, x: Array, mask: npt.NDArray[np.bool_]) -> Array:
+        from scipy.special import softmax
+
         classes, columns = np.nonzero(mask)
         used, position = np.unique(columns, return_inverse=True)
         ends = np.searchsorted(classes, np.arange(len(mask) + 1))
@@ -371,7 +373,8 @@ class FaceNewton:
         dtype: Any = np.float64 if len(classes) <= _SINGLE else np.float32
 
         def part(block: Any, y: Any = None) -> tuple[npt.NDArray[Any]]:
-            p: npt.NDArray[Any] = softmax(np.asarray(block @ x.T)).astype(dtype, copy=False)
+            logits = np.asarray(block @ x.T)
+            p: npt.NDArray[Any] = softmax(logits, axis=1).astype(dtype, copy=False)
             columns: Any = block[:, used]
             a: npt.NDArray[Any] = columns.toarray() if is_sparse(columns) else columns
             a = a.astype(dtype, copy=False)
@@ -395,14 +398,6 @@ class FaceNewton:
                 hessian += h
         hessian *= self._scale
         return hessian
-
-
-def softmax(logits: Array) -> Array:
-    """Row-wise softmax, in place."""
-    logits -= logits.max(axis=1, keepdims=True)
-    np.exp(logits, out=logits)
-    logits /= logits.sum(axis=1, keepdims=True)
-    return logits
 
 
 def _working_set(x: Array, size: Array) -> npt.NDArray[np.bool_] | None:
