@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 from importlib import import_module
 
+from fastfw._version import __version__ as __version__
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the module `typing` takes longer to import than all of this
     import typing
-
-__version__ = "0.1.0"
 
 # In a checkout the kernels' folder stands beside this one. An editable install knows that; Python
 # started in a checkout that is not installed so finds this package first, and needs to be told.

@@ -166,10 +166,7 @@ def describe() -> list[tuple[str, str]]:
     import llvmlite.binding
     import numba
 
-    import fastfw
-
     facts = [
-        ("fastfw", f"{fastfw.__version__} in {Path(fastfw.__file__).parent}"),
         ("python", f"{platform.python_version()} ({platform.python_implementation()})"),
     ]
     facts += [(package, _version(package)) for package in _PACKAGES]

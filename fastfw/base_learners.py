@@ -34,11 +34,11 @@ from fastfw._checks import (
     require,
     seed_bits,
 )
-from fastfw.learners._guard import Guard
-from fastfw.learners._starts import given_or_usual
+from fastfw._guard import Guard
 from fastfw.schedules import PowerSchedule, power_schedule
 from fastfw.sets._accept import accept_vertex, diameter_of, project_onto
 from fastfw.sets._convex import OVERFLOW, finite, point_of
+from fastfw.sets._starts import given_or_usual
 
 __all__ = ["FTPL", "OGD", "RFTL", "BaseLearner", "LinearLearner", "Turn"]
 

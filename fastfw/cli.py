@@ -374,9 +374,10 @@ def _tune(options: argparse.Namespace) -> int:
 
 def _info(options: argparse.Namespace) -> int:
     """Run ``fastfw info``."""
+    import fastfw
     from fastfw._info import describe
 
-    facts = describe()
+    facts = [("fastfw", f"{fastfw.__version__} in {Path(__file__).parent}"), *describe()]
     width = max(len(name) for name, _ in facts)
     for name, value in facts:
         write(f"{name:<{width}}  {value}")

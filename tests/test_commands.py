@@ -327,7 +327,7 @@ def test_a_trial_file_of_another_setting_or_version_is_not_taken(tmp_path, monke
     store.path({"what": "a", "seed": 1}).rename(store.path({"what": "a", "seed": 2}))
     assert store.get({"what": "a", "seed": 2}) is None
     store.put({"seed": 1}, {"x": np.arange(3)})
-    monkeypatch.setattr(fw, "__version__", "9.9.9")
+    monkeypatch.setattr("fastfw.experiments.trials.__version__", "9.9.9")
     assert store.get({"seed": 1}) is None
 
 

@@ -25,10 +25,10 @@ from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeAlias, Typ
 import numpy as np
 import numpy.typing as npt
 
-import fastfw
 from fastfw import _checks
 from fastfw._files import atomic_write, remove_abandoned
 from fastfw._interrupts import without_interrupts
+from fastfw._version import __version__
 
 Arrays = dict[str, npt.NDArray[Any]]
 Settings = Mapping[str, Any]
@@ -102,7 +102,7 @@ class TrialStore:
 
     @staticmethod
     def _text(settings: Settings) -> str:
-        return json.dumps({**settings, "fastfw": fastfw.__version__}, sort_keys=True)
+        return json.dumps({**settings, "fastfw": __version__}, sort_keys=True)
 
 
 # --- the runner -------------------------------------------------------------------------------

@@ -8,11 +8,9 @@ is here, so that the command line can list the methods at once.
 
 from __future__ import annotations
 
-import re
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fastfw.learners._method import SETTINGS, Method
+from fastfw.learners._method import SETTINGS, Method, learner_class
 
 if TYPE_CHECKING:
     from fastfw.learners.meta_frank_wolfe import MetaFrankWolfe as MetaFrankWolfe
@@ -70,5 +68,4 @@ def __getattr__(name: str) -> Any:
     """Load a learner's class when it is first used."""
     if name not in _LEARNERS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
-    return getattr(import_module(f"{__name__}.{module}"), name)
+    return learner_class(name)

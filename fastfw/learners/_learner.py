@@ -25,13 +25,13 @@ from fastfw._checks import (
     require_pair,
     warn_from_outside,
 )
+from fastfw._guard import Guard
 from fastfw.learners import _saving
 from fastfw.learners._engines import Choice, EngineWarning, StepsEngine
-from fastfw.learners._guard import Guard
-from fastfw.learners._starts import begin, first_point
 from fastfw.learners.compiled import LINEAR, Rounds
 from fastfw.schedules import Schedules, as_schedule
 from fastfw.sets import ConvexSet
+from fastfw.sets._starts import begin, first_point
 
 __all__ = ["MOST", "Learner", "State", "count"]
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, NamedTuple
 
-__all__ = ["OWN", "SETTINGS", "SUB_BATCH", "Constants", "Method", "Pair"]
+__all__ = ["OWN", "SETTINGS", "SUB_BATCH", "Constants", "Method", "Pair", "learner_class"]
 
 SETTINGS = ("stochastic", "adversarial")
 """How batches arrive: drawn at random, or sorted by label."""
@@ -115,8 +117,6 @@ class Method:
         learner
             A fresh learner that has seen no round.
         """
-        import fastfw
-
         options: dict[str, Any] = {"step": _schedule(constants.step)} if self.step else {}
         if self.momentum:
             options["momentum"] = _schedule(constants.momentum)
@@ -131,14 +131,15 @@ class Method:
         if self.meta:
             options |= {"inner_steps": inner_steps, "sub_batch_size": sub_batch_size}
         if constants.scale is not None and self.scale:
-            options |= (
-                {"base": fastfw.FTPL(scale=constants.scale)}
-                if self.meta
-                else {"scale": constants.scale}
-            )
+            if self.meta:
+                from fastfw.base_learners import FTPL
+
+                options["base"] = FTPL(scale=constants.scale)
+            else:
+                options["scale"] = constants.scale
         if init is not None:
             options["init"] = init
-        return getattr(fastfw, self.learner)(problem, set, seed=seed, **options)
+        return learner_class(self.learner)(problem, set, seed=seed, **options)
 
     def caution(self, setting: str) -> str | None:
         """Say in one line what is not guaranteed in a setting; None where there is a bound.
@@ -160,6 +161,12 @@ class Method:
             return f"{none} in the {setting} setting"
         # What holds for any batches holds for random ones.
         return f"{none} of its own in the stochastic setting; the one for any batches applies"
+
+
+def learner_class(name: str) -> Any:
+    """Return the class of this name, of the module that is named after it."""
+    module = re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    return getattr(import_module(f"fastfw.learners.{module}"), name)
 
 
 def _schedule(given: Any) -> Any:
