@@ -8,6 +8,7 @@ its parts in it.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -130,6 +131,16 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
                 self._parts[args] = found
                 self.targetctx.insert_user_function((self, args), found.fndesc, [found.library])
         return found
+
+    def compile(self, sig: Any) -> Any:
+        """Compile for a signature, without looking for garbage: what is made stays in use."""
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile(sig)
+        finally:
+            if collects:
+                gc.enable()
 
     @property
     def _numba_type_(self) -> _Type:

@@ -78,8 +78,8 @@ def _rebuild(d, edges, tree):
 
 
 @kernel()
-def raise_bounds(places, starts, rows, d, edges, tree, leaders, slots):
-    """Raise the bounds above rows of d that have changed, and let new leaders join.
+def raise_bounds(places, starts, rows, d, edges, tree, leads, leaders, slots):
+    """Raise the bounds above rows of d that have changed; if it `leads`, let new leaders join.
 
     These are places[starts[i]:starts[i + 1]] for i in rows, as in a CSR matrix; `slots` are 0 for
     each before and after. What does not raise the bounds of one level cannot raise those of the
@@ -91,20 +91,23 @@ def raise_bounds(places, starts, rows, d, edges, tree, leaders, slots):
     for i in rows:
         for q in range(starts[i], starts[i + 1]):
             j = np.intp(places[q])
-            if slots[j] != 0:
-                continue
-            slots[j] = 1
+            if leads:  # a feature of several samples is asked once
+                if slots[j] != 0:
+                    continue
+                slots[j] = 1
             node = j >> SHIFT
             k = 0
             while _raise(d, j, tree, edges[k] + node) and k < edges.shape[0] - 2:
                 node >>= SHIFT
                 k += 1
-            for c in range(d.shape[1]):
-                if abs(d[j, c]) > tree[-1, c]:
-                    _join(d, c, j, leaders[c], tree[-1])
-    for i in rows:
-        for q in range(starts[i], starts[i + 1]):
-            slots[places[q]] = 0
+            if leads:
+                for c in range(d.shape[1]):
+                    if abs(d[j, c]) > tree[-1, c]:
+                        _join(d, c, j, leaders[c], tree[-1])
+    if leads:
+        for i in rows:
+            for q in range(starts[i], starts[i + 1]):
+                slots[places[q]] = 0
 
 
 @kernel()

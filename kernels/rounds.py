@@ -1,6 +1,6 @@
 """The linear round, many times without leaving compiled code.
 
-Methods of one recursion, with coefficients of their own for each round:
+A method is one recursion, with coefficients of its own for each round:
 
     d ← γ d + α ∇f(x) - β ∇f(x');   v = argmin ⟨d + λ (x - x₁), v⟩;   x ← x + η (v - x)
 
@@ -336,7 +336,7 @@ def _sparse_vertex(set, A, batch, d, scale, pull, state, by_bounds, index, value
             return largest / scale if pull != 0.0 else largest
         return rows_vertex(set, d, scale, pull, u, s, start, index, value)
     edges, tree, leaders = state.edges, state.tree, state.leaders
-    bounds.raise_bounds(A.indices, A.indptr, batch, d, edges, tree, leaders, state.slots)
+    bounds.raise_bounds(A.indices, A.indptr, batch, d, edges, tree, few, leaders, state.slots)
     largest = 0.0
     if balls:
         largest = bounds.first_largest(d, edges, tree, index[:, 0])

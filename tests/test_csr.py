@@ -358,7 +358,7 @@ def test_bounds_lead_to_the_first_largest(n, n_classes, seed):
             d *= keep
             bounds.shrink(keep, tree)
         starts = np.array([0, changed.size, changed.size])
-        bounds.raise_bounds(changed, starts, np.array([1, 0]), d, edges, tree, leaders, slots)
+        bounds.raise_bounds(changed, starts, np.array([1, 0]), d, edges, tree, True, leaders, slots)
         largest = bounds.first_largest(d, edges, tree, index)
         assert index.tolist() == np.abs(d).argmax(axis=0).tolist()
         assert largest == np.abs(d).max()
