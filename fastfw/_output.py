@@ -168,16 +168,10 @@ def prepare_folder(folder: str | os.PathLike[str], names: tuple[str, ...]) -> li
     it left empty. What was made before an OSError is removed again.
     """
     folder = Path(folder)
-    missing = []
-    for parent in (folder, *folder.parents):
-        if parent.exists():
-            break
-        missing.append(parent)
-    made: list[Path] = []
+    made = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     try:
-        for parent in reversed(missing):
-            parent.mkdir(exist_ok=True)
-            made.insert(0, parent)
+        if made:
+            folder.mkdir(parents=True, exist_ok=True)
         if not folder.is_dir():
             raise NotADirectoryError(f"{str(folder)!r} is a file, not a folder")
         for name in names:
