@@ -100,10 +100,10 @@ def each(parse: Callable[[str], Any], commas: int = 0) -> Callable[[str], Any]:
         try:
             return parse(text)
         except argparse.ArgumentTypeError as error:
-            hint = (
-                "; several are given with spaces between them" if text.count(",") > commas else ""
-            )
-            raise argparse.ArgumentTypeError(f"{error}{hint}") from None
+            if text.count(",") <= commas:
+                raise
+            hint = "several are given with spaces between them"
+            raise argparse.ArgumentTypeError(f"{error}; {hint}") from None
 
     return parse_one
 

@@ -574,7 +574,6 @@ class _EpochStream(IndexedStream):
     def __init__(
         self,
         data: Dataset | Chunks,
-        *,
         batch_size: int,
         epochs: int,
         shuffle: str | bool,
@@ -803,14 +802,7 @@ def epoch_stream(
     >>> [batch.rows.tolist() for batch in epoch_stream(X, y, batch_size=2, epochs=2, seed=1)]
     [[0, 1], [2], [2, 0], [1]]
     """
-    return _EpochStream(
-        dataset(X, y),
-        batch_size=batch_size,
-        epochs=epochs,
-        shuffle=shuffle,
-        chunk_size=chunk_size,
-        seed=seed,
-    )
+    return _EpochStream(dataset(X, y), batch_size, epochs, shuffle, chunk_size, seed)
 
 
 def iid_stream(
