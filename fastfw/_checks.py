@@ -299,10 +299,12 @@ def read_only(thing: Any) -> Any:
     """Return an array as a read-only view, and a batch with its arrays so; all else as it is.
 
     For what is handed to code that is not ours: writing to it fails instead of changing the data.
+    Swapped bytes are put in order: what Numba compiled for others takes them as they lie.
     Sparse matrices are looked at: to read one whose parts do not fit ends the process.
     """
     if isinstance(thing, np.ndarray):
-        view = thing.view()
+        native = thing.dtype.isnative
+        view = thing.view() if native else thing.astype(thing.dtype.newbyteorder("="))
         view.flags.writeable = False
         return view
     if is_sparse(thing):

@@ -394,6 +394,23 @@ def test_batches_that_compiled_functions_cannot_take(batch, kind, message):
     assert learner.t == 1
 
 
+@pytest.mark.parametrize("method", LEARNERS)
+@pytest.mark.parametrize("swapped", [(0,), (1,), (0, 1)])
+def test_compiled_functions_are_given_bytes_in_the_order_that_they_read(method, swapped):
+    """Numba takes arrays of swapped bytes for what it compiled a function for."""
+    problem, own, stream = hinge(4)
+    kind, options = LEARNERS[method]
+    batch = next(iter(stream))
+    parts = [batch.X, batch.y]
+    for part in swapped:
+        parts[part] = parts[part].astype(parts[part].dtype.newbyteorder())
+    native, other = (kind(problem, own, engine="steps", **options) for _ in range(2))
+    for _ in range(3):
+        assert native.observe(batch) == other.observe(tuple(parts))
+    assert np.array_equal(native.play(), other.play())
+    assert problem.loss(native.play(), batch) == problem.loss(native.play(), tuple(parts))
+
+
 @numba.njit
 def of_shape(w, X, y):
     return 0.5, np.zeros((y[0], y[1]))
