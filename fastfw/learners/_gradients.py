@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
-from fastfw._csr import kernel_features, take_rows
+from fastfw._csr import kernel_features
 from fastfw.learners._lazy import LazyEngine
 from fastfw.learners._past import Samples
 from fastfw.learners._threaded import in_team
 from fastfw.problems import Rows
 from fastfw.sets._compiled import blocks_of, kernel_rows
 
-__all__ = ["PastGradient", "nothing"]
+__all__ = ["PastGradient"]
 
 Vertex = tuple[IndexArray, npt.NDArray[np.float64]]
 
@@ -30,7 +30,8 @@ class PastGradient:
 
     A vertex is one place and one value in each l1 ball. `radii` has the balls' radii; their places
     are `first`, ..., `end` - 1. Samples of the past are shared by threads, whose sums are added in
-    the order of the samples.
+    the order of the samples. `still` is a step that leaves outputs as they are, see
+    ``kernels.history``.
     """
 
     def __init__(self, problem: Any, set: Any, u: FloatArray, sparse: bool, threads: int) -> None:
@@ -44,7 +45,10 @@ class PastGradient:
         self.end = np.array([d] * rows + [*ends])
         self._rounded = self.radii.astype(u.dtype).astype(np.float64)  # as in the iterate
         self._sparse, self._threads = sparse, threads
+        # rows of the gradient as it is stored that may be other than zero
         self._seen = np.full(len(u), not sparse)
+        self._used = np.flatnonzero(self._seen)
+        self.still = 1.0, np.zeros(rows, np.intp), np.zeros(rows)
         self._tail_size = int(ends[-1]) if ends.size else 0
         self._make_room(u.shape, u.dtype)
 
@@ -55,38 +59,30 @@ class PastGradient:
         # of the other threads, as many as were needed so far
         self._parts, self._sums = np.zeros((0, *shape), dtype), np.zeros((0, *shape))
 
-    def newest(self, engine: LazyEngine, rows: Rows, batch: IndexArray, weight: float) -> Any:
+    def newest(self, engine: LazyEngine, batch: Rows, weights: npt.NDArray[np.float64]) -> Any:
         """Begin with the gradients of a batch; return its sum of losses and what is kept of it."""
-        from fastfw.kernels import history
+        from fastfw.kernels.history import NEWEST, add_gradient, clear
 
         if self._sparse:
-            self._seen[take_rows(rows.X, batch).indices] = True
-        used = self._used
-        history.clear(self.G, used)
-        history.clear(self.scratch, used)
+            self.see(batch.gathered())
+        clear(self.G, self._used)
         self.tail[:] = 0.0
-        kept = np.empty((batch.size, self.n_rows), engine.u.dtype)
-        weights = weight * Rows(rows.X, rows.y, batch).weights
-        loss: float = history.add_gradient(
-            kernel_features(rows.X), self._model, rows.y, batch, weights, history.NEWEST, kept,
-            *nothing(self.n_rows), True, engine.u, engine.scalars[0], engine.tails[0],
-            self.scratch, self.G, self.tail, used,
+        kept = np.empty((batch.rows.size, self.n_rows), engine.u.dtype)
+        loss: float = add_gradient(
+            kernel_features(batch.X), self._model, batch.y, batch.rows, weights, NEWEST, kept,
+            *self.still, True, engine.u, engine.scalars[0], engine.tails[0], self.scratch, self.G,
+            self.tail, self._used,
         )  # fmt: skip
         return loss, kept
 
-    @property
-    def _used(self) -> IndexArray:
-        """Rows of the gradient as it is stored that may be other than zero."""
-        return np.flatnonzero(self._seen)
-
     def see(self, X: Any) -> None:
-        """Note which features samples of the past have."""
-        if self._sparse:
-            self._seen[X.indices] = True
+        """Note which features sparse samples of the past have."""
+        self._seen[X.indices] = True
+        self._used = np.flatnonzero(self._seen)
 
     def add(self, engine: LazyEngine, source: Samples, step: Any, again: bool) -> None:
         """Add the gradients of samples of the past, whose outputs follow the last step."""
-        from fastfw.kernels import history
+        from fastfw.kernels.history import help_past, share_past
 
         X, y, rows, weights, kept = source.arrays()
         parts = max(1, min(self._threads, rows.size // _FEWEST))
@@ -99,46 +95,46 @@ class PastGradient:
             engine.scalars[0], engine.tails[0], self.scratch, self.G, self.tail, self._used,
             self._parts[: parts - 1], self._sums[: parts - 1], tails, words,
         )  # fmt: skip
-        lead, assist = partial(history.share_past, *given), partial(history.help_past, *given)
+        lead, assist = partial(share_past, *given), partial(help_past, *given)
         in_team(lead, assist, words, parts)
 
     def vertex(self) -> Vertex | None:
         """Return the vertex that minimises ⟨gradient, v⟩, or None if it is not finite."""
-        from fastfw.kernels import history, sets
+        from fastfw.kernels.history import vertices_of_columns
+        from fastfw.kernels.sets import tail_vertex, vertices
 
         index, value = np.empty((len(self.radii), 1), np.intp), np.empty((len(self.radii), 1))
         finite = True
         if self.tail.size:
-            finite = sets.tail_vertex(self._rows, self.tail, self.n_rows, index, value)
+            finite = tail_vertex(self._rows, self.tail, self.n_rows, index, value)
         if self._sparse:
-            finite &= history.vertices_of_columns(self._rows, self.G, self._used, index, value)
+            finite &= vertices_of_columns(self._rows, self.G, self._used, index, value)
         else:
-            finite &= sets.vertices(self._rows, self.G, index, value)
+            finite &= vertices(self._rows, self.G, index, value)
         return (index[:, 0], value[:, 0]) if finite else None
 
     def slopes(self, codes: IndexArray) -> npt.NDArray[np.float64]:
         """Return ⟨gradient, v⟩ of vertices as codes: j for +r at place j, -1 - j for -r."""
-        from fastfw.kernels import history
+        from fastfw.kernels.history import add_tail_slopes, slopes
 
         out, m = np.empty(len(codes)), self.n_rows
         G = self.G.T if self._sparse else self.G
-        history.slopes(G, np.ascontiguousarray(codes[:, :m]), self._rounded[0], out)
+        slopes(G, np.ascontiguousarray(codes[:, :m]), self._rounded[0], out)
         if self.tail.size:
             rest = np.ascontiguousarray(codes[:, m:])
-            history.add_tail_slopes(self.tail, rest, self._rounded[m:], out)
+            add_tail_slopes(self.tail, rest, self._rounded[m:], out)
         return out
 
     def slope(self, point: FloatArray) -> float:
         """Return ⟨gradient, point⟩."""
-        from fastfw.kernels import history
+        from fastfw.kernels.history import inner
 
         flat = point.reshape(-1)
         W, rest = flat[: self.G.size].reshape(self.n_rows, -1), flat[self.G.size :]
         tail = float(self.tail @ rest)
         if self._sparse:
-            used = self._used
-            return float((self.G[used] * W.T[used]).sum()) + tail
-        return float(history.inner(self.G, W)) + tail
+            return float((self.G[self._used] * W.T[self._used]).sum()) + tail
+        return float(inner(self.G, W)) + tail
 
     def copy(self) -> PastGradient:
         """Return one with memory of its own."""
@@ -146,8 +142,3 @@ class PastGradient:
         other._seen = self._seen.copy()
         other._make_room(self.G.shape, self.scratch.dtype)
         return other
-
-
-def nothing(n_rows: int) -> tuple[float, IndexArray, npt.NDArray[np.float64]]:
-    """Return a step that leaves outputs as they are, see ``kernels.history``."""
-    return 1.0, np.zeros(n_rows, np.intp), np.zeros(n_rows)

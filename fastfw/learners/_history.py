@@ -16,7 +16,7 @@ from fastfw._csr import csr_features, csr_parts, is_sparse, kernel_features, sta
 from fastfw._layout import is_scale
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import StepsEngine
-from fastfw.learners._gradients import PastGradient, nothing
+from fastfw.learners._gradients import PastGradient
 from fastfw.learners._lazy import Arrays, LazyEngine
 from fastfw.learners._learner import MOST, State
 from fastfw.learners._oracles import evaluate, slope
@@ -119,12 +119,12 @@ class FusedPast(LazyEngine):
         super().__init__(first, start, u, (1.0, 0.0, 0.0), 2)
         self._start = start
         self._weight, self._step = problem.weight, step
-        self._last = nothing(self._n_rows)
         #: Number of samples after each round.
         self.samples: list[int] = []
         self.sources: list[Samples] = []
         self._make_gradient = partial(PastGradient, problem, set, threads=threads)
         self._gradient = self._make_gradient(u, False)
+        self._last = self._gradient.still
 
     def _suits(self, sparse: bool) -> bool:
         return super()._suits(sparse) or bool(self.samples)  # rows of the other kind are converted
@@ -137,25 +137,26 @@ class FusedPast(LazyEngine):
     def rounds(self, t: int, rows: Rows, starts: IndexArray, losses: FloatArray) -> int:
         """Play rounds t, t + 1, ..., see `Engine`."""
         n = starts.size - 1
-        for i in range(n):
-            given, batch = self._laid(rows, rows.rows[starts[i] : starts[i + 1]])
-            weight = self._weight(batch.size)
-            loss, logits = self._add_up(given, batch, weight)
+        for i, (first, end) in enumerate(pairwise(starts.tolist())):
+            batch = self._laid(rows._replace(rows=rows.rows[first:end]))
+            weight = self._weight(end - first)
+            weights = weight * batch.weights
+            loss, logits = self._add_up(batch, weights)
             losses[i] = loss * weight
             vertex = self._choose(t + i) if math.isfinite(loss) else None
             if vertex is None:
                 return i
-            self._remember(given, batch, weight, logits)
+            self._remember(batch, weights, logits)
             self._move(*vertex)
             losses[n] = i + 1
         return n
 
-    def _laid(self, rows: Rows, batch: IndexArray) -> tuple[Rows, IndexArray]:
+    def _laid(self, batch: Rows) -> Rows:
         """Return a batch whose features are of the kind that the past has."""
-        if is_sparse(rows.X) == self.sparse:
-            return rows, batch
-        X = rows._replace(rows=batch).gathered()
-        y = tuple(part[batch] for part in rows.y) if isinstance(rows.y, tuple) else rows.y[batch]
+        if is_sparse(batch.X) == self.sparse:
+            return batch
+        X, labels = batch.gathered(), batch.labels[batch.rows]
+        y = (labels, batch.weights) if isinstance(batch.y, tuple) else labels
         if not self.sparse:
             X = X.toarray()
             X.flags.writeable = False
@@ -163,20 +164,19 @@ class FusedPast(LazyEngine):
             from scipy import sparse
 
             X = csr_features(sparse.csr_array(X), dtype=X.dtype)
-        numbers = all_rows(batch.size)
-        return PassingRows(X, y, numbers), numbers
+        return PassingRows(X, y, all_rows(batch.rows.size))
 
-    def _add_up(self, rows: Rows, batch: IndexArray, weight: float) -> tuple[float, FloatArray]:
+    def _add_up(self, batch: Rows, weights: npt.NDArray[np.float64]) -> tuple[float, FloatArray]:
         """Gradients of the batch and of the past at x_t; return the batch's loss and logits."""
         loss: float
-        loss, logits = self._gradient.newest(self, rows, batch, weight)
+        loss, logits = self._gradient.newest(self, batch, weights)
         if not math.isfinite(loss):
             return loss, logits
         again = bool(self.scalars[2] > _LARGEST_DRIFT)
         for source in self.sources:
             self._gradient.add(self, source, self._last, again)
         # The logits are those of x_t now, whatever becomes of this round.
-        self._last = nothing(self._n_rows)
+        self._last = self._gradient.still
         return loss, logits
 
     def _choose(self, t: int) -> tuple[IndexArray, npt.NDArray[np.float64], float] | None:
@@ -186,46 +186,47 @@ class FusedPast(LazyEngine):
         vertex = self._gradient.vertex()
         return None if vertex is None else (*vertex, eta)
 
-    def _remember(self, rows: Rows, batch: IndexArray, weight: float, logits: FloatArray) -> None:
+    def _remember(self, batch: Rows, weights: npt.NDArray[np.float64], logits: FloatArray) -> None:
         """Add the batch to the past."""
         before = self.samples[-1] if self.samples else 0
-        weights = weight * rows._replace(rows=batch).weights
-        form = self._n_rows, self.u.dtype
-        if isinstance(rows, PassingRows):
-            if not (self.sources and self.sources[-1].fits(batch.size)):
-                kept = sum(source.count for source in self.sources if source.kept)
-                n = max(batch.size, kept)
-                X = rows.X if self.sparse else np.empty((n, self._d), rows.X.dtype)
-                self.sources.append(Samples(X, np.empty(n, np.intp), *form, kept=True, n=n))
-            self.sources[-1].append(rows.X, rows.labels, weights, logits)
+        size = batch.rows.size
+        if isinstance(batch, PassingRows):
+            if not (self.sources and self.sources[-1].fits(size)):
+                n = max(size, sum(source.count for source in self.sources if source.kept))
+                X = batch.X if self.sparse else np.empty((n, self._d), batch.X.dtype)
+                y = np.empty(n, np.intp)
+                self.sources.append(Samples(X, y, self._n_rows, self.u.dtype, kept=True, n=n))
+            self.sources[-1].append(batch.X, batch.labels, weights, logits)
         else:
-            self._source(rows, form).add_rows(batch, weights, logits)
-        self.samples.append(before + batch.size)
+            self._source(batch.X, batch.labels).add_rows(batch.rows, weights, logits)
+        self.samples.append(before + size)
 
-    def _source(self, rows: Rows, form: Any) -> Samples:
+    def _source(self, X: Any, y: IndexArray) -> Samples:
         for source in self.sources:
-            if source.holds(rows.X, rows.labels):
-                source.attach(rows.X, rows.labels)
+            if source.holds(X, y):
+                source.attach(X, y)
                 return source
-        self.sources.append(Samples(rows.X, rows.labels, *form, kept=False))
+        self.sources.append(Samples(X, y, self._n_rows, self.u.dtype, kept=False))
         return self.sources[-1]
 
     def _move(self, index: IndexArray, value: npt.NDArray[np.float64], eta: float) -> None:
         """X ← x + eta (v - x), and note what this does to the logits."""
-        from fastfw.kernels import l1, rounds
+        from fastfw.kernels.l1 import step
+        from fastfw.kernels.rounds import move_tail
 
-        n, (s, weight) = self._n_rows, self.scalars[:2]
-        places = index[:n] * n + np.arange(n) if self.sparse else np.arange(n) * self._d + index[:n]
-        self.scalars[:2] = l1.step(
+        n, (s, weight, drift) = self._n_rows, self.scalars.tolist()
+        row, place = all_rows(n), index[:n]
+        places = place * n + row if self.sparse else row * self._d + place
+        s, weight = step(
             self.u, self.low, self.sum, self.u[:0], s, weight + s, places, value[:n], eta,
             self.in_use, self.known,
         )  # fmt: skip
         if self.tails.size:
-            rounds.move_tail(self.tails[0], self.tails[1], index[n:], value[n:], eta)
+            move_tail(self.tails[0], self.tails[1], index[n:], value[n:], eta)
         self._last = 1.0 - eta, index[:n], eta * value[:n]
         # A round that found too much rounding has computed the logits anew.
-        drift = 0.0 if self.scalars[2] > _LARGEST_DRIFT else self.scalars[2]
-        self.scalars[2] = (1.0 - eta) * drift + 1.0
+        drift = 0.0 if drift > _LARGEST_DRIFT else drift
+        self.scalars[:] = s, weight, (1.0 - eta) * drift + 1.0
 
     # ------------------------------------------------------------------ saving
 

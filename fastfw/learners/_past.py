@@ -124,23 +124,22 @@ class Samples:
         self, rows: IndexArray, given: npt.NDArray[np.float64], logits: FloatArray
     ) -> None:
         """Add rows of the data matrix; one that is there already gains weight."""
-        from fastfw.kernels import history
+        from fastfw.kernels.history import insert
 
-        numbers, first, times = np.unique(rows, return_index=True, return_counts=True)
-        weights = times * given[first]
-        at = np.searchsorted(self.numbers[: self.count], numbers)
-        known = np.zeros(len(numbers), np.bool_)
-        inside = at < self.count
-        known[inside] = self.numbers[at[inside]] == numbers[inside]
+        order = rows.argsort(kind="stable")
+        ordered = rows[order]
+        start, end = ordered.searchsorted(ordered), ordered.searchsorted(ordered, "right")
+        first = start == all_rows(rows.size)
+        order, numbers = order[first], ordered[first]
+        weights = (end - start)[first] * given[order]
+        self._reserve(self.count + len(numbers))
+        at = self.numbers[: self.count].searchsorted(numbers)
+        known = (at < self.count) & (self.numbers.take(at, mode="clip") == numbers)
         self.weights[at[known]] += weights[known]
         new = ~known
-        more = int(new.sum())
-        self._reserve(self.count + more)
-        history.insert(
-            self.count, self.numbers, self.weights, self.logits,
-            numbers[new], weights[new], logits[first[new]],
-        )  # fmt: skip
-        self.count += more
+        added = numbers[new], weights[new], logits[order[new]]
+        insert(self.count, self.numbers, self.weights, self.logits, *added)
+        self.count += len(added[0])
 
     def _reserve(self, wanted: int) -> None:
         """Make room by doubling, up to the size of the data."""
