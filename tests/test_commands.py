@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-import fastfw as fw
 from experiment_cases import SIZES, SMALL, python, rows_of
 from fastfw import _files
 from fastfw.cli import main
