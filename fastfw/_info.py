@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import pkgutil
 import platform
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,13 +104,10 @@ def _version(package: str) -> str:
 
 def processor() -> str:
     """Return the processor's name as its maker writes it, where the system tells."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as handle:
-            for line in handle:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
+    with contextlib.suppress(OSError):
+        known = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        if found := re.search("^model name.*?:(.*)", known, re.MULTILINE):
+            return found[1].strip()
     return platform.processor() or platform.machine() or "unknown"
 
 

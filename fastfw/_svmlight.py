@@ -26,11 +26,7 @@ ENDINGS = (".svmlight", ".svm", ".libsvm")
 
 
 def is_svmlight(name: str) -> bool:
-    """Tell by its ending whether a file should be read as svmlight.
-
-    >>> is_svmlight("a1a.svm.bz2"), is_svmlight("a1a.npz")
-    (True, False)
-    """
+    """Tell by its ending whether a file should be read as svmlight."""
     return _bare(name).endswith(ENDINGS)
 
 

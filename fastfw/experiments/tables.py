@@ -45,20 +45,12 @@ StrPath = str | os.PathLike[str]
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number and its noun.
-
-    >>> counted(1, "trial"), counted(6, "trial")
-    ('1 trial', '6 trials')
-    """
+    """Return a number and its noun."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _dash(value: float, decimals: int) -> str:
-    """Return a number for a table; what is not known, such as one trial's error, is a dash.
-
-    >>> _dash(0.125, 2), _dash(float("nan"), 2)
-    ('0.12', '-')
-    """
+    """Return a number for a table; what is not known, such as one trial's error, is a dash."""
     return "-" if math.isnan(value) else f"{value:.{decimals}f}"
 
 
