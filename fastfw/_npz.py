@@ -11,13 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfw._checks import (
-    FloatArray,
-    IndexArray,
-    features,
-    fewer_classes_than_rows,
-    labels,
-)
+from fastfw._checks import FloatArray, IndexArray, features, fewer_classes_than_rows, labels
 
 # Deflate cannot shrink anything by more than this factor, so a larger claim is a lie.
 _DEFLATE_LIMIT = 1032

@@ -23,16 +23,7 @@ from fastfw._checks import FloatArray, all_finite, float_dtype, freeze, refuse_m
 from fastfw._chunks import is_dask
 from fastfw._csr import csr_features, is_sparse
 from fastfw._estimator import Online, Weights
-from fastfw._fitting import (
-    START,
-    Plan,
-    Sample,
-    are_many,
-    choose_radius,
-    fit,
-    look,
-    rows_of_a_round,
-)
+from fastfw._fitting import START, Plan, Sample, are_many, choose_radius, fit, look, rows_of_a_round
 from fastfw.schedules import power_schedule
 from fastfw.sets import RowKSparsePolytope, RowL1Ball
 from fastfw.streams import Dataset, batches

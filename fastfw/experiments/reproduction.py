@@ -30,13 +30,7 @@ from fastfw.experiments.methods import (
     rounds_at_equal_work,
 )
 from fastfw.experiments.reports import report
-from fastfw.experiments.results import (
-    CompareResult,
-    Curve,
-    NetworkComparison,
-    Part,
-    Reproduction,
-)
+from fastfw.experiments.results import CompareResult, Curve, NetworkComparison, Part, Reproduction
 from fastfw.experiments.setups import check_sizes, constants_of, name_of
 from fastfw.experiments.tables import counted
 from fastfw.experiments.training import compare_network

@@ -18,13 +18,7 @@ from fastfw.experiments.methods import (
     rounds_at_equal_work,
 )
 from fastfw.experiments.results import NetworkComparison, NetworkRun
-from fastfw.experiments.setups import (
-    check_sizes,
-    constants_of,
-    network,
-    take_data,
-    trace_of,
-)
+from fastfw.experiments.setups import check_sizes, constants_of, network, take_data, trace_of
 from fastfw.experiments.trials import Arrays, Plan, Progress, experiment, parallel_for
 from fastfw.schedules import PowerSchedule
 
