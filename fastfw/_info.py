@@ -164,11 +164,9 @@ def describe() -> list[tuple[str, str]]:
     import llvmlite.binding
     import numba
 
-    facts = [
+    return [
         ("python", f"{platform.python_version()} ({platform.python_implementation()})"),
-    ]
-    facts += [(package, _version(package)) for package in _PACKAGES]
-    facts += [
+        *((package, _version(package)) for package in _PACKAGES),
         ("system", platform.platform()),
         ("processor", f"{processor()} (LLVM: {llvmlite.binding.get_host_cpu_name()})"),
         ("cores", _cores()),
@@ -176,6 +174,5 @@ def describe() -> list[tuple[str, str]]:
         ("BLAS of numpy", _blas()),
         ("kernel cache", str(cache_state())),
         ("FASTFW_DATA", _data_folder()),
+        *((name, os.environ[name]) for name in _VARIABLES if name in os.environ),
     ]
-    facts += [(name, os.environ[name]) for name in _VARIABLES if name in os.environ]
-    return facts

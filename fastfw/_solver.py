@@ -312,13 +312,7 @@ class FaceNewton:
     """
 
     def __init__(
-        self,
-        X: Array | Chunks,
-        radius: float,
-        scale: float,
-        project: Any,
-        *,
-        pool: Executor,
+        self, X: Array | Chunks, radius: float, scale: float, project: Any, *, pool: Executor
     ):
         self._X = X
         self._pool = pool

@@ -39,13 +39,7 @@ class Bound:
 
 
 def find_bound(
-    learner: Any,
-    label: str,
-    *,
-    setting: str,
-    rounds: int,
-    data: Dataset,
-    initial_gap: float,
+    learner: Any, label: str, *, setting: str, rounds: int, data: Dataset, initial_gap: float
 ) -> Bound | str:
     """Return the bound on the regret of a learner as it is run, or one line on why there is none.
 
