@@ -127,16 +127,10 @@ def compare_network(
         runs = []
         for m, method in enumerate(chosen):
             of_method = outcomes[m :: len(chosen)]
-            runs.append(
-                NetworkRun(
-                    method.name,
-                    method.label,
-                    rounds_of[method],
-                    int(of_method[-1]["work"]),
-                    np.array([float(arrays["total"]) for arrays in of_method]),
-                    tuple(trace_of(arrays) for arrays in of_method),
-                )
-            )
+            costs = rounds_of[method], int(of_method[-1]["work"])
+            seconds = np.array([float(arrays["total"]) for arrays in of_method])
+            traces = tuple(map(trace_of, of_method))
+            runs.append(NetworkRun(method.name, method.label, *costs, seconds, traces))
         sizes = setup.sizes
         return NetworkComparison(
             name, hidden, sizes.batch_size, len(seeds), seeds.start, sizes.radius, tuple(runs)
