@@ -248,16 +248,15 @@ def warm_up(progress: Progress | None = None, jobs: int | None = None) -> int:
     todo = [(dtype, name) for dtype, own in steps().items() for name in own]
     total = len(todo)
     jobs = min(cores() if jobs is None else jobs, total)
+    tell = progress or (lambda *_: None)
     if jobs > 1 and _can_share():
-        done = set(_in_processes(todo, jobs, progress))
+        done = set(_in_processes(todo, jobs, tell))
         todo = [asked for asked in todo if asked not in done]
     own = steps() if todo else {}
     for number, (dtype, name) in enumerate(todo, total - len(todo)):
-        if progress is not None:
-            progress(number, total, f"{name}, {dtype}")
+        tell(number, total, f"{name}, {dtype}")
         own[dtype][name]()
-    if progress is not None:
-        progress(total, total, "done")
+    tell(total, total, "done")
     return total
 
 
@@ -271,7 +270,7 @@ def _can_share() -> bool:
 
 
 def _in_processes(
-    todo: list[tuple[str, str]], jobs: int, progress: Progress | None
+    todo: list[tuple[str, str]], jobs: int, tell: Progress
 ) -> Iterator[tuple[str, str]]:
     """Let other processes do steps, of all dtypes in turn; those that are done, as they are done.
 
@@ -291,7 +290,6 @@ def _in_processes(
             futures = [executor.submit(_do, asked) for turn in turns for asked in turn]
             for process in executor._processes.values():
                 at_end.callback(process.terminate)
-        tell = progress or (lambda *_: None)
         tell(0, len(todo), "starting")
         for number, future in enumerate(as_completed(futures), start=1):
             if future.exception() is None:
