@@ -806,12 +806,7 @@ def epoch_stream(
 
 
 def iid_stream(
-    X: object,
-    y: object = None,
-    *,
-    batch_size: int,
-    rounds: int,
-    seed: int | tuple[int, ...] = 0,
+    X: object, y: object = None, *, batch_size: int, rounds: int, seed: int | tuple[int, ...] = 0
 ) -> IndexedStream:
     """Draw every batch uniformly from the data, with replacement: the stochastic setting.
 

@@ -344,11 +344,7 @@ def nonconvex_gap_bound(
     if form == "proved":
         rest = [[slow, L, D, D], [16.0, slow, L, D, D, root], [24.0, slow, sigma, D, root]]
     else:
-        rest = [
-            [4.0, slow, L, D, D],
-            [8.0, slow, L, D, D, root],
-            [12.0, slow, sigma, sigma, root],
-        ]
+        rest = [[4.0, slow, L, D, D], [8.0, slow, L, D, D, root], [12.0, slow, sigma, sigma, root]]
     return _total([2.0 / np.cbrt(T), initial_gap], *rest)
 
 
