@@ -343,9 +343,9 @@ class _InTurn(Chunks):
 
     def __init__(self, source: Iterable[Any]) -> None:
         self._source, found = source, []
-        self.reads_ahead = isinstance(source, _Files)  # others may be tied to their thread
         form: tuple[int, Any] = 0, None
         for k, chunk in enumerate(source):
+            self.reads_ahead = isinstance(chunk, _Pair)  # others may be tied to their thread
             y = chunk.y if isinstance(chunk, _Pair) else batch_parts(chunk)[1]
             found.append(labels(y, name=f"y of chunk {k}"))
             if k == 0:  # of files, features are read when they are needed
@@ -379,21 +379,6 @@ class _InTurn(Chunks):
 def _features_of(chunk: Any) -> Any:
     X = batch_parts(chunk)[0]
     return X if hasattr(X, "shape") else np.asarray(X)
-
-
-class _Files(Sequence[Any]):
-    """Pairs (X, y) in files that are read when they are asked for."""
-
-    def __init__(self, X: Any, y: Any) -> None:
-        self._X, self._y = _paths(X), None if y is None else _paths(y)
-        if self._y is not None and len(self._y) != len(self._X):
-            raise ValueError(f"X has {len(self._X)} files, but y has {len(self._y)}")
-
-    def __len__(self) -> int:
-        return len(self._X)
-
-    def __getitem__(self, k: Any) -> Any:
-        return _Pair(self._X[k], None if self._y is None else self._y[k])
 
 
 class _Pair:
@@ -430,6 +415,15 @@ def _read(path: str, name: str, *, alone: bool = True) -> Any:
     )
 
 
+def _files(X: Any, y: Any) -> list[_Pair]:
+    """Return features and labels in one file each, or in two."""
+    of_X = _paths(X)
+    of_y = [None] * len(of_X) if y is None else _paths(y)
+    if len(of_y) != len(of_X):
+        raise ValueError(f"X has {len(of_X)} files, but y has {len(of_y)}")
+    return [_Pair(*paths) for paths in zip(of_X, of_y, strict=True)]
+
+
 def _paths(given: Any) -> list[str]:
     found = [given] if isinstance(given, str | os.PathLike) else given
     return [os.fspath(path) for path in found]
@@ -457,7 +451,7 @@ def chunks_of(X: Any, y: Any = None) -> Chunks | None:
     if isinstance(X, str | os.PathLike) or (
         isinstance(X, list | tuple) and X and isinstance(X[0], str | os.PathLike)
     ):
-        return _InTurn(_Files(X, y))
+        return _InTurn(_files(X, y))
     if y is not None or hasattr(X, "__array__") or not isinstance(X, Iterable) or is_sparse(X):
         return None
     if isinstance(X, Iterator):
