@@ -23,7 +23,7 @@ The dtype of the features and of the start is kept throughout: float32 in, float
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -81,9 +81,14 @@ def loss(W: Array, A: Array, y: Array, reduction: str = "mean") -> float:
 
 def gradient(W: Array, A: Array, y: Array, reduction: str = "mean") -> Array:
     """Gradient ``R^T A`` of the loss, R = softmax(A W^T) - onehot(y); divided by B for the mean."""
+    return weighted_gradient(W, A, y, _scale(reduction, len(y)))
+
+
+def weighted_gradient(W: Array, A: Array, y: Array, weight: float | Array) -> Array:
+    """Gradient of the sum of the samples' losses, each times a weight: one number, or (B, 1)."""
     R = softmax(A @ W.T)
     R[np.arange(len(y)), y] -= 1.0
-    R *= _scale(reduction, len(y))
+    R *= weight
     return np.asarray(R.T @ A)
 
 
@@ -134,11 +139,6 @@ def lmo(g: Array, radius: float) -> Array:
     return v
 
 
-def diameter(n_rows: int, radius: float) -> float:
-    """Euclidean diameter: 2 r for one row, 2 r sqrt(C) for C rows."""
-    return 2.0 * radius * math.sqrt(n_rows)
-
-
 def project_l1(z: Array, radius: float) -> Array:
     """Euclidean projection of a vector onto the l1 ball, by sorting (Duchi et al. 2008, fig. 1).
 
@@ -179,18 +179,20 @@ class Run(NamedTuple):
         f_t(x_t), before the update of round t.
     directions : (T, C, d) array
         What the oracle was asked about in round t (``d_t`` or ``g_t``).
-    vertices : (T, C, d) array
-        The point moved towards in round t.
     """
 
     iterates: Array
     losses: Array
     directions: Array
-    vertices: Array
 
 
-def _finish(xs: list[Array], losses: list[float], ds: list[Array], vs: list[Array]) -> Run:
-    return Run(np.array(xs), np.array(losses), np.array(ds), np.array(vs))
+Rounds = Iterator[tuple[float, Array, Array]]
+
+
+def collected(start: Array, rounds: Rounds) -> Run:
+    """Put rounds together: ``f_t(x_t)``, ``x_{t+1}`` and what the oracle was asked about."""
+    losses, xs, ds = zip(*rounds, strict=True)
+    return Run(np.array([start, *xs]), np.array(losses), np.array(ds))
 
 
 def orgfw_round(
@@ -230,20 +232,19 @@ def orgfw(
     reduction: str = "mean",
 ) -> Run:
     """ORGFW, Algorithm 1: ``step`` is eta_t, ``momentum`` is rho_t (not read in round 1)."""
-    x_prev, x, d = start, start, None  # input: x_0 = x_1
-    xs, losses, ds, vs = [x], [], [], []
-    for t, (A, y) in enumerate(batches, start=1):  # 1: for t = 1, ..., T
-        first = t == 1
-        rho = 1.0 if first else value_at(momentum, t)
-        value, x_next, d = orgfw_round(
-            x, x_prev, d, A, y, rho, value_at(step, t), radius, first, reduction
-        )  # 2-9
-        x_prev, x = x, x_next
-        xs.append(x)
-        losses.append(value)
-        ds.append(d)
-        vs.append(lmo(d, radius))
-    return _finish(xs, losses, ds, vs)
+
+    def rounds() -> Rounds:
+        x_prev, x, d = start, start, None  # input: x_0 = x_1
+        for t, (A, y) in enumerate(batches, start=1):  # 1: for t = 1, ..., T
+            first = t == 1
+            rho = 1.0 if first else value_at(momentum, t)
+            value, x_next, d = orgfw_round(
+                x, x_prev, d, A, y, rho, value_at(step, t), radius, first, reduction
+            )  # 2-9
+            x_prev, x = x, x_next
+            yield value, x, d
+
+    return collected(start, rounds())
 
 
 def osfw_round(
@@ -273,17 +274,16 @@ def osfw(
     reduction: str = "mean",
 ) -> Run:
     """OSFW: averaged stochastic gradients, d_0 = 0."""
-    x, d = start, np.zeros_like(start)
-    xs, losses, ds, vs = [x], [], [], []
-    for t, (A, y) in enumerate(batches, start=1):
-        value, x, d = osfw_round(
-            x, d, A, y, value_at(momentum, t), value_at(step, t), radius, reduction
-        )
-        xs.append(x)
-        losses.append(value)
-        ds.append(d)
-        vs.append(lmo(d, radius))
-    return _finish(xs, losses, ds, vs)
+
+    def rounds() -> Rounds:
+        x, d = start, np.zeros_like(start)
+        for t, (A, y) in enumerate(batches, start=1):
+            value, x, d = osfw_round(
+                x, d, A, y, value_at(momentum, t), value_at(step, t), radius, reduction
+            )
+            yield value, x, d
+
+    return collected(start, rounds())
 
 
 def ofw_round(
@@ -314,15 +314,14 @@ def ofw(
     reduction: str = "mean",
 ) -> Run:
     """OFW: the gradient of all losses so far, at the newest decision."""
-    x = start
-    xs, losses, ds, vs = [x], [], [], []
-    for t in range(1, len(batches) + 1):
-        value, x, g = ofw_round(x, batches[:t], value_at(step, t), radius, reduction)
-        xs.append(x)
-        losses.append(value)
-        ds.append(g)
-        vs.append(lmo(g, radius))
-    return _finish(xs, losses, ds, vs)
+
+    def rounds() -> Rounds:
+        x = start
+        for t in range(1, len(batches) + 1):
+            value, x, g = ofw_round(x, batches[:t], value_at(step, t), radius, reduction)
+            yield value, x, g
+
+    return collected(start, rounds())
 
 
 def regularised_ofw_round(
@@ -362,18 +361,17 @@ def regularised_ofw(
 
     With ``rounds=None`` the horizon is not known and round t uses ``eta = c / t^(3/4)``.
     """
-    x, total = start, np.zeros_like(start)
-    xs, losses, ds, vs = [x], [], [], []
-    for t, (A, y) in enumerate(batches, start=1):
-        eta = c / (t if rounds is None else rounds) ** 0.75
-        value, x, g, total = regularised_ofw_round(
-            x, start, total, A, y, eta, value_at(step, t), radius, reduction
-        )
-        xs.append(x)
-        losses.append(value)
-        ds.append(g)
-        vs.append(lmo(g, radius))
-    return _finish(xs, losses, ds, vs)
+
+    def played() -> Rounds:
+        x, total = start, np.zeros_like(start)
+        for t, (A, y) in enumerate(batches, start=1):
+            eta = c / (t if rounds is None else rounds) ** 0.75
+            value, x, g, total = regularised_ofw_round(
+                x, start, total, A, y, eta, value_at(step, t), radius, reduction
+            )
+            yield value, x, g
+
+    return collected(start, played())
 
 
 class ActiveSet:
@@ -399,13 +397,6 @@ class ActiveSet:
         self.vertices: list[Array] = []
         self.weights: list[float] = []
         self.frank_wolfe_steps = 0
-
-    def combination(self) -> Array:
-        """``start_weight x_1 + sum_a w_a a``, which is the current decision."""
-        x = self.start_weight * self.start
-        for w, a in zip(self.weights, self.vertices, strict=True):
-            x = x + w * a
-        return np.asarray(x)
 
     def find(self, v: Array) -> int | None:
         """Place of a vertex among the active ones, None where it is not active."""
@@ -492,8 +483,7 @@ class OAWRun(NamedTuple):
     """A run of OAW: as `Run`, and what happened to the active set.
 
     ``vertices[t - 1]`` is v in a Frank-Wolfe step and a in an away step.  ``kinds`` names the
-    steps.  ``weights[t]`` and ``start_weights[t]`` belong to x_{t+1}; ``combinations[t]`` is
-    x_{t+1} put together from the weights.
+    steps.  ``weights[t]`` and ``start_weights[t]`` belong to x_{t+1}.
     """
 
     iterates: Array
@@ -503,7 +493,6 @@ class OAWRun(NamedTuple):
     kinds: list[str]
     weights: list[list[float]]
     start_weights: list[float]
-    combinations: Array
 
 
 def oaw(
@@ -517,7 +506,7 @@ def oaw(
     x, active = start, ActiveSet(start)
     xs, losses, ds, vs = [x], [], [], []
     kinds: list[str] = []
-    weights, start_weights, combinations = [list[float]()], [1.0], [x]
+    weights, start_weights = [list[float]()], [1.0]
     for t in range(1, len(batches) + 1):
         value, x, g, v, kind = oaw_round(x, active, batches[:t], step, radius, reduction)
         xs.append(x)
@@ -527,14 +516,8 @@ def oaw(
         kinds.append(kind)
         weights.append(list(active.weights))
         start_weights.append(active.start_weight)
-        combinations.append(active.combination())
-    run = _finish(xs, losses, ds, vs)
-    return OAWRun(*run, kinds, weights, start_weights, np.array(combinations))
-
-
-def average(iterates: Array) -> Array:
-    """Mean of the played decisions x_1, ..., x_T out of x_1, ..., x_{T+1} (Corollary 1)."""
-    return np.asarray(iterates[:-1].mean(axis=0))
+    arrays = (np.array(a) for a in (xs, losses, ds, vs))
+    return OAWRun(*arrays, kinds, weights, start_weights)
 
 
 # --- base learners for online linear optimisation -------------------------------------------------
@@ -825,42 +808,10 @@ def meta_run(
     return MetaRun(np.array(xs), np.array(losses), inner, vertices, fed)
 
 
-def morgfw(
-    start: Array,
-    batches: Batches,
-    inner_steps: int,
-    base: BaseLearners,
-    step: Schedule,
-    momentum: Schedule,
-    rows: SubBatches | None = None,
-    reduction: str = "mean",
-) -> MetaRun:
-    """MORGFW, Algorithm 2; parameters as in `meta_run`.  Theory: K = T, 1/(k + 1) for both."""
-    return meta_run(start, batches, inner_steps, base, step, momentum, rows, reduction)
-
-
-def meta_frank_wolfe(
-    start: Array,
-    batches: Batches,
-    inner_steps: int,
-    base: BaseLearners,
-    step: Schedule,
-    momentum: Schedule,
-    rows: SubBatches | None = None,
-    reduction: str = "mean",
-) -> MetaRun:
-    """MetaFrankWolfe; parameters as in `meta_run`.  Theory: K = ceil(T^(3/2))."""
-    return meta_run(
-        start,
-        batches,
-        inner_steps,
-        base,
-        step,
-        momentum,
-        rows,
-        reduction,
-        meta_frank_wolfe_directions,
-    )
+#: MORGFW, Algorithm 2.  Theory: K = T, 1/(k + 1) for both schedules.
+morgfw = meta_run
+#: MetaFrankWolfe.  Theory: K = ceil(T^(3/2)).
+meta_frank_wolfe = partial(meta_run, directions=meta_frank_wolfe_directions)
 
 
 def epochs(rounds: int) -> list[tuple[int, int]]:

@@ -27,12 +27,6 @@ def read_only(rows):
     return rows
 
 
-def weighted_gradient(x, X, y, weights):
-    R = ref.softmax(X @ x.T)
-    R[np.arange(len(y)), y] -= 1.0
-    return (R * weights[:, np.newaxis]).T @ X
-
-
 def laid(layout, X, u):
     """Features, u, and which rows of it are in use, as kernels take them."""
     if layout == "dense":
@@ -78,7 +72,7 @@ def test_gradients_of_a_batch_and_of_the_past(layout, dtype, n, C, d):
     assert not partial.any()
     # the past comes on top, with a weight for each sample
     weights = rng.random(n)
-    wanted = wanted + weighted_gradient(x, A, y[rows], weights)
+    wanted = wanted + ref.weighted_gradient(x, A, y[rows], weights[:, np.newaxis])
     for again in (False, True):
         total, kept = (G if layout == "dense" else np.ascontiguousarray(G.T)).copy(), logits.copy()
         if again:

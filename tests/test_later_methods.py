@@ -12,8 +12,8 @@ import reference as ref
 from fastfw import theory
 from fastfw.experiments import grid_search
 from fastfw.learners import regularized_ofw, strongly_convex_ofw
-from history_cases import SHAPES, T, all_rounds, case
-from learner_cases import RADIUS, Box, Linear, Quadratic
+from history_cases import SHAPES, T, all_rounds, assert_follows, case
+from learner_cases import Box, Linear, Quadratic
 from set_cases import POLYTOPES, SETS
 from sizes import sized
 
@@ -40,7 +40,6 @@ def plain_search(start, losses, oracle, c, rounds, curved):
     eta is c / (T + 2)^(2/3) where the set is strongly convex (``curved``), else c / T^(3/4).
     """
     x, total = start, np.zeros_like(start)
-    xs, values = [x], []
     for t, loss_and_gradient in enumerate(losses, start=1):
         T = t if rounds is None else rounds
         eta = c / ((T + 2) ** (2 / 3) if curved else T**0.75)
@@ -49,23 +48,20 @@ def plain_search(start, losses, oracle, c, rounds, curved):
         g = eta * total + 2.0 * (x - start)  # the gradient of F_t at x_t
         v = oracle(g)  # v_t <- argmin <grad F_t(x_t), v>
         x = x + plain_step(x, v, g, 2.0) * (v - x)  # x_{t+1} <- x_t + sigma_t (v_t - x_t)
-        xs.append(x), values.append(value)
-    return np.array(xs), np.array(values)
+        yield value, x, g
 
 
 def plain_strong(start, losses, oracle, beta):
     """SC-OFW (Wan and Zhang 2021, Algorithm 2): every past decision is kept, to be plain."""
-    x, gradients = start, []
-    xs, values = [x], []
+    x, xs, gradients = start, [], []
     for t, loss_and_gradient in enumerate(losses, start=1):
         value, g_t = loss_and_gradient(x)  # play x_t, receive f_t, its gradient
-        gradients.append(g_t)
+        xs.append(x), gradients.append(g_t)
         # the gradient of F_t at x_t
         g = sum(g_s + beta * (x - x_s) for g_s, x_s in zip(gradients, xs, strict=True))
         v = oracle(g)  # v_t <- argmin <grad F_t(x_t), v>
         x = x + plain_step(x, v, g, beta * t) * (v - x)  # x_{t+1} <- x_t + sigma_t (v_t - x_t)
-        xs.append(x), values.append(value)
-    return np.array(xs), np.array(values)
+        yield value, x, g
 
 
 def plain_ospf(start, losses, oracle, noise, c, rounds, block):
@@ -76,7 +72,6 @@ def plain_ospf(start, losses, oracle, noise, c, rounds, block):
     epochs of 1, 2, 4, ... rounds, which forget all gradients; the decision stays.
     """
     x, n = start, len(losses)
-    xs, values = [x], []
     for first, length in ref.epochs(n) if rounds is None else [(1, rounds)]:
         k = math.ceil(round(length ** (1 / 3), 9)) if block is None else block
         last = n if rounds is not None else min(n, 2 * first - 1)
@@ -89,9 +84,8 @@ def plain_ospf(start, losses, oracle, noise, c, rounds, block):
                 vertices.append(oracle(c / math.sqrt(k * length) * total + noise(t)))
                 full = len(vertices) == k or (rounds is None and t == 2 * first - 1)
                 after = sum(vertices) / len(vertices) if full else x
-                xs.append(after), values.append(value)
+                yield value, after, g
             x, total = after, total + sum(gradients)
-    return np.array(xs), np.array(values)
 
 
 def nuclear(s, d):
@@ -126,22 +120,17 @@ def both(method, problem, own, losses, oracle, rounds, block=None):
     """A learner, and what the reference plays from its start."""
     if method == "strong":
         learner = fw.StronglyConvexOFW(problem, own, strong_convexity=0.3)
-        return learner, plain_strong(learner.play(), losses, oracle, 0.3)
-    if method == "search":
+        plain, arguments = plain_strong, (0.3,)
+    elif method == "search":
         learner = fw.RegularizedOFW(problem, own, step="line-search", rounds=rounds, scale=1.5)
         curved = getattr(own, "strong_convexity", 0.0) > 0.0
-        return learner, plain_search(learner.play(), losses, oracle, 1.5, rounds, curved)
-    learner = fw.OSPF(problem, own, rounds=rounds, scale=1.5, seed=7, block_size=block)
-    noise = partial(fw.FTPL().perturbation, own.shape, seed=7)
+        plain, arguments = plain_search, (1.5, rounds, curved)
+    else:
+        learner = fw.OSPF(problem, own, rounds=rounds, scale=1.5, seed=7, block_size=block)
+        noise = partial(fw.FTPL().perturbation, own.shape, seed=7)
+        plain, arguments = plain_ospf, (lambda t: noise(t=t), 1.5, rounds, block)
     start = learner.play()
-    return learner, plain_ospf(start, losses, oracle, lambda t: noise(t=t), 1.5, rounds, block)
-
-
-def assert_follows(result, run, size):
-    iterates, losses = run
-    assert np.abs(result.decisions - iterates).max() <= 1e-11 * RADIUS
-    assert np.abs(result.losses - losses).max() <= 1e-11 * size
-    assert np.abs(result.average - iterates[:-1].mean(axis=0)).max() <= 1e-11 * RADIUS
+    return learner, ref.collected(start, plain(start, losses, oracle, *arguments))
 
 
 methods = pytest.mark.parametrize("method", ["search", "strong", "ospf"])
@@ -159,7 +148,7 @@ def test_rounds_follow_the_reference(method, known, shape, reduction):
     block = 4 if shape == SHAPES[0] else None
     learner, run = both(method, problem, own, losses, oracle_of("RowL1Ball", own), rounds, block)
     result = all_rounds(learner, stream)
-    assert_follows(result, run, 10.0 * (shape[2] if reduction == "sum" else 1))
+    assert_follows(result, run, 1e-11, reduction, shape[2])
     assert result.lmo_calls == T
     assert result.gradient_evaluations == shape[2] * T
 
@@ -175,7 +164,7 @@ def test_rounds_follow_the_reference_on_every_set(method, known, name):
     T = rounds if known else None
     learner, run = both(method, Bent(own.shape), own, losses, oracle_of(name, own), T)
     result = all_rounds(learner, list(points))
-    assert_follows(result, run, 10.0 * np.max(run[1]))
+    assert_follows(result, run, 1e-11, "sum", np.max(run.losses))
 
 
 @pytest.mark.parametrize("unit", [2.0**560, 2.0**-560])

@@ -173,6 +173,18 @@ def test_softmax_regression_stays_below_the_bounds(engine):
         assert np.all(np.cumsum(excess) <= regret_bound[:rounds])
 
 
+def test_least_gap_stays_below_proposition_1():
+    X, y, problem, ball, _, constants = make_softmax()
+    del constants["value_noise"]
+    bound = theory.nonconvex_gap_bound(40, **constants, form="proved")
+    schedule = fw.power_schedule(1.0, 2 / 3)
+    for seed in range(5):
+        learner = fw.ORGFW(problem, ball, step=schedule, momentum=schedule)
+        stream = fw.iid_stream(X, y, batch_size=2, rounds=40, seed=seed)
+        played = learner.run(stream, checkpoints=range(1, 41)).decisions
+        assert min(fw.frank_wolfe_gap(problem, ball, x, (X, y)) for x in played) <= bound
+
+
 # --- MORGFW and Theorem 2 -------------------------------------------------------------------------
 
 HORIZON = 30
