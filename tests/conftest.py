@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import experiment_cases
+
 #: Tests about what kernels, problems, sets and learners compute: whole files, or some of their
 #: tests. They run without the compiler too, where every index is checked and every line is seen;
 #: the others say nothing new there.
@@ -47,9 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def blobs(tmp_path_factory):
     """Return the path of a small data set with a test part."""
-    rng = np.random.default_rng(0)
-    y = np.arange(30) % 3
-    X = rng.normal(size=(30, 5)) + 2.0 * np.eye(3, 5)[y]
+    X, y = experiment_cases.blobs()
     path = tmp_path_factory.mktemp("data") / "blobs.npz"
     np.savez(path, X=X[:21], y=y[:21], X_test=X[21:], y_test=y[21:])
     return str(path)

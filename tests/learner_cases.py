@@ -1,6 +1,9 @@
 """What the tests of learners share: methods with their references, data, custom objects."""
 
+import json
+import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,8 +11,10 @@ import pytest
 
 import fastfw as fw
 import reference as ref
+from fastfw import experiments
 from fastfw.learners import TABLE
 from fastfw.learners._linear import RecursiveLearner
+from fastfw.learners._method import Constants
 from sizes import sized
 
 RADIUS = 2.0
@@ -44,6 +49,12 @@ ENGINES = ["fused", "steps"]
 _CLASSES = dict.fromkeys(getattr(fw, row.learner) for row in TABLE)
 #: Methods that are one recursion: what is compiled for one of them is compiled for all.
 RECURSIVE = [kind for kind in _CLASSES if issubclass(kind, RecursiveLearner)]
+_BUILT: dict[str, Any] = {"rounds": 12, "seed": 0, "inner_steps": 4, "sub_batch_size": None}
+#: All online methods of the package, as `compare` builds them for a problem and a set.
+LEARNERS = {
+    row.label: partial(row.build, constants=Constants(scale=1.0), **_BUILT)
+    for row in experiments.METHODS
+}
 
 
 def play(learner, data):
@@ -105,14 +116,27 @@ class Linear(Quadratic):
         return g
 
 
-class Distance(Quadratic):
-    """f(x) = mean ‖x - a‖² / 2, of pairs."""
+class Pairs(Quadratic):
+    """A quadratic whose batches are pairs."""
 
     def loss(self, x, batch):
-        return 0.5 * ((x - batch[0]) ** 2).sum(axis=1).mean()
+        return super().loss(x, batch[0])
 
     def gradient(self, x, batch):
-        return x - batch[0].mean(axis=0)
+        return super().gradient(x, batch[0])
+
+
+class LeastSquares(Quadratic):
+    """f(x) = ‖X x - y‖² / 2n, of pairs."""
+
+    def loss(self, x, batch):
+        X, y = batch
+        residual = X @ x - y
+        return 0.5 * residual @ residual / len(y)
+
+    def gradient(self, x, batch):
+        X, y = batch
+        return X.T @ (X @ x - y) / len(y)
 
 
 class Corners:
@@ -153,10 +177,42 @@ def snapshot(learner, path):
     return learner.t, learner.play().tobytes(), learner.average.tobytes(), path.read_bytes()
 
 
-def saved_goes_on(learner, batch, folder, problem):
+def saved_goes_on(learner, batch, folder, **given):
     """Save a learner and return it as loaded, which plays a batch with the same bits."""
     learner.save(folder / "learner")
-    twin = type(learner).load(folder / "learner", problem=problem)
+    twin = type(learner).load(folder / "learner", **given)
     assert twin.observe(batch) == learner.observe(batch)
     assert twin.play().tobytes() == learner.play().tobytes()
     return twin
+
+
+def read(path):
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    return json.loads(arrays.pop("header").tobytes()), arrays
+
+
+def write(path, header, arrays):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    np.savez(path, header=np.frombuffer(text, np.uint8), **arrays)
+
+
+def one_line(path, cls=fw.ORGFW, **arguments):
+    """The message with which a file is refused."""
+    with pytest.raises(ValueError, match="is not a saved") as caught:
+        cls.load(path, **arguments)
+    assert type(caught.value) is ValueError
+    message = str(caught.value)
+    assert message.startswith(f"{path} is not a saved {cls.__name__}: ")
+    assert "\n" not in message
+    return message
+
+
+class Trap:
+    """Unpickling this would leave a file behind."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return os.mkdir, (self.path,)

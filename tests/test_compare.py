@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fastfw as fw
-from experiment_cases import rows_of
+from experiment_cases import blobs, rows_of
 from fastfw.experiments import (
     METHODS,
     PRESETS,
@@ -32,18 +32,9 @@ from fastfw.learners._method import Constants
 ROUNDS, BATCH, RADIUS, TRIALS, SEED = 7, 5, 2.0, 3, 11
 
 
-def blobs(n=48, d=6, classes=3, seed=0):
-    """Return features and labels with something to learn."""
-    rng = np.random.default_rng(seed)
-    y = rng.integers(classes, size=n)
-    y[:classes] = np.arange(classes)
-    X = rng.normal(size=(n, d)) + 2.0 * np.eye(classes, d)[y]
-    return X, y
-
-
 @pytest.fixture(scope="module")
 def data():
-    return blobs()
+    return blobs(48, 6)
 
 
 def problem_for(X, radius=RADIUS):
@@ -405,9 +396,9 @@ def test_table_shows_every_method(result):
 
 @pytest.mark.parametrize(("radius", "inside"), [(0.5, False), (1e3, True)])
 def test_table_says_what_it_can_of_test_data_and_of_the_radius(radius, inside):
-    X, y = blobs()
+    X, y = blobs(48, 6)
     X = np.concatenate([X, X])  # with either of two labels: no radius is too large
-    split = fw.datasets.Split(X, np.concatenate([y, (y + 1) % 3]), *blobs(n=10, seed=1))
+    split = fw.datasets.Split(X, np.concatenate([y, (y + 1) % 3]), *blobs(10, 6, seed=1))
     options = {"rounds": 3, "batch_size": 5, "trials": 2, "radius": radius}
     result = compare(split, methods=["orgfw"], momentum=fw.power_schedule(1, 2 / 3), **options)
     (run,), problem = result.methods, problem_for(X, radius)

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 import fastfw as fw
-from learner_cases import Box
+from learner_cases import ENGINES, Box, Pairs
 from meta_cases import SHAPE, assert_equals_reference, data, learner, stream
 
-ENGINES = ["fused", "steps"]
+engines = pytest.mark.parametrize("engine", ENGINES)
 METHODS = pytest.mark.parametrize("method", [fw.MORGFW, fw.MetaFrankWolfe])
 
 
 @METHODS
-@pytest.mark.parametrize("engine", ENGINES)
+@engines
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 @pytest.mark.parametrize("size", [None, 1, 3, 4, 6])
 def test_equals_reference(method, engine, reduction, size):
@@ -24,7 +24,7 @@ def test_equals_reference(method, engine, reduction, size):
     assert_equals_reference(own, list(stream(5)))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@engines
 @pytest.mark.parametrize("noise", ["uniform", "gaussian", "exponential", "gumbel"])
 @pytest.mark.parametrize("fresh", [True, False])
 def test_equals_reference_for_every_noise(engine, noise, fresh):
@@ -43,7 +43,7 @@ def test_equals_reference_for_bases_that_project(method, base, size):
     assert_equals_reference(own, list(stream(4)))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@engines
 @pytest.mark.parametrize("rounds", [1, 6, 7])
 @pytest.mark.parametrize("size", [None, 3])
 def test_doubling(engine, rounds, size):
@@ -53,7 +53,7 @@ def test_doubling(engine, rounds, size):
     assert own.inner_steps == {1: 2, 6: 4, 7: 8}[rounds]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@engines
 def test_doubling_of_meta_frank_wolfe(engine):
     own = learner(fw.MetaFrankWolfe, sub_batch_size=3, engine=engine)
     wanted = assert_equals_reference(own, list(stream(7)))
@@ -67,7 +67,7 @@ def test_theory_inner_steps_of_meta_frank_wolfe():
         assert K**2 >= n**3 > (K - 1) ** 2
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@engines
 @pytest.mark.parametrize("size", [None, 4])
 def test_paper_schedules_and_a_start(engine, size):
     start = np.zeros(SHAPE)
@@ -114,7 +114,7 @@ def test_large_numbers_that_do_not_overflow(tmp_path):
     np.testing.assert_array_equal(fw.MORGFW.load(tmp_path / "learner.npz").play(), own.play())
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@engines
 def test_a_schedule_that_fails_in_the_next_epoch_leaves_no_trace(engine):
     limit = [2]
 
@@ -148,28 +148,17 @@ def test_rounds_beyond_the_horizon(method):
     np.testing.assert_allclose(own.play(), steps.play(), rtol=0, atol=1e-12)
 
 
-class Quadratic:
-    """Half the squared distance to the mean of the rows' first entries."""
-
-    shape = (2, 3)
-
-    def loss(self, x, batch):
-        return 0.5 * float(((x - batch[0].mean()) ** 2).sum())
-
-    def gradient(self, x, batch):
-        return x - batch[0].mean()
-
-
 @pytest.mark.parametrize("size", [None, 2])
 def test_any_problem_and_set(size):
-    own = fw.MORGFW(Quadratic(), Box((2, 3)), rounds=40, base=fw.FTPL(50.0), sub_batch_size=size)
+    problem, box = Pairs((2, 3)), Box((2, 3))
+    own = fw.MORGFW(problem, box, rounds=40, base=fw.FTPL(50.0), sub_batch_size=size)
     assert own.engine == "steps"
-    batch = (np.full((4, 1), 0.25), np.zeros(4, int))
+    batch = (np.full((4, 2, 3), 0.25), np.zeros(4, int))
     losses = [own.observe(batch).loss for _ in range(40)]
     assert np.mean(losses[-10:]) < 0.3 * losses[0]
     assert np.abs(own.play()).max() <= 1.0
     with pytest.raises(TypeError, match="OGD needs a set with project"):
-        fw.MORGFW(Quadratic(), Box((2, 3)), base=fw.OGD())
+        fw.MORGFW(problem, box, base=fw.OGD())
 
 
 def test_counts():

@@ -5,6 +5,7 @@ import pytest
 
 import fastfw as fw
 import reference_network as rn
+from learner_cases import ENGINES, POWER, read, write
 from network_cases import (
     RADII,
     SHAPE,
@@ -17,45 +18,33 @@ from sizes import about_compiling, sized
 
 EPS = np.finfo(np.float64).eps
 ACTIVATIONS = ["sigmoid", "tanh", "relu"]
-ENGINES = ["fused", "steps"]
 ROUGH = {
     "step": lambda t: (1.0, 0.3, 0.95, 0.0, 0.9)[t % 5],
     "momentum": lambda t: (0.5, 1.0, 0.0, 0.25)[t % 4],
 }
-POWER = {"step": fw.power_schedule(1.0, 1.0), "momentum": fw.power_schedule(1.0, 2 / 3)}
 STEP = {"step": fw.power_schedule(1.0, 0.75)}
 LEARNERS = {
-    "ORGFW": (fw.ORGFW, "orgfw", POWER, {}),
-    "ORGFW, rough": (fw.ORGFW, "orgfw", ROUGH, {}),
-    "OSFW": (fw.OSFW, "osfw", POWER, {}),
-    "OSFW, rough": (fw.OSFW, "osfw", ROUGH, {}),
-    "OFW": (fw.OFW, "ofw", STEP, {}),
-    "RegularizedOFW": (
-        fw.RegularizedOFW,
-        "regularised_ofw",
-        {**STEP, "rounds": 30},
-        {"eta": "c", "value": 50.0},
-    ),
-    "OAW": (fw.OAW, "oaw", STEP, {}),
+    "ORGFW": (fw.ORGFW, "orgfw", POWER),
+    "ORGFW, rough": (fw.ORGFW, "orgfw", ROUGH),
+    "OSFW": (fw.OSFW, "osfw", POWER),
+    "OSFW, rough": (fw.OSFW, "osfw", ROUGH),
+    "OFW": (fw.OFW, "ofw", STEP),
+    "RegularizedOFW": (fw.RegularizedOFW, "regularised_ofw", {**STEP, "rounds": 30, "scale": 50.0}),
+    "OAW": (fw.OAW, "oaw", STEP),
 }
 every_learner = pytest.mark.parametrize("name", LEARNERS)
 engines = pytest.mark.parametrize("engine", ENGINES)
 
 
-def options_of(name):
-    _, _, options, constant = LEARNERS[name]
-    return {**options, **({"scale": constant["value"]} if constant else {})}
-
-
 def make(name, engine="fused", *, shape=SHAPE, activation="sigmoid", reduction="mean", **changes):
     problem, M = make_problem(shape, activation, reduction)
-    options = {"start": inside(shape), **options_of(name), **changes}
-    return LEARNERS[name][0](problem, M, engine=engine, **options)
+    kind, _, options = LEARNERS[name]
+    return kind(problem, M, engine=engine, **{"start": inside(shape), **options, **changes})
 
 
 def reference_run(name, stream, *, shape=SHAPE, activation="sigmoid", reduction="mean", start=None):
-    _, method, options, constant = LEARNERS[name]
-    options = {**options, **({"c": constant["value"]} if constant else {})}
+    _, method, options = LEARNERS[name]
+    options = {"c" if key == "scale" else key: value for key, value in options.items()}
     run = getattr(rn.methods(shape, activation), method)
     start = inside(shape) if start is None else start
     return run(start, [(b.X, b.y) for b in stream], RADII, reduction=reduction, **options)
@@ -241,8 +230,7 @@ def test_places_of_vertices_are_those_of_their_balls(tmp_path):
     learner = make("OAW")
     learner.run(make_stream(rounds=3))
     learner.save(tmp_path / "a.npz")
-    with np.load(tmp_path / "a.npz") as file:
-        arrays = dict(file)
+    header, arrays = read(tmp_path / "a.npz")
     m, d, n_classes = SHAPE.m, SHAPE.d, SHAPE.n_classes
     first = [0] * m + [m * k for k in range(n_classes + 2)]
     end = [d] * m + [m * (k + 1) for k in range(n_classes + 1)] + [m * (n_classes + 1) + n_classes]
@@ -254,12 +242,12 @@ def test_places_of_vertices_are_those_of_their_balls(tmp_path):
                 fine = low == 0 and place == -1  # -1 is the code of 0 with the other sign
                 if fine:
                     continue
-                np.savez(tmp_path / "b.npz", **{**arrays, "state.vertices": vertices})
+                write(tmp_path / "b.npz", header, {**arrays, "state.vertices": vertices})
                 with pytest.raises(ValueError, match="out of range"):
                     fw.OAW.load(tmp_path / "b.npz")
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@engines
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 def test_regularised_constant_is_the_theorys(engine, reduction):
     """D/(2 G), G the norm of the first gradient."""

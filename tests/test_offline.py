@@ -8,7 +8,7 @@ import reference as ref
 import reference_network as rn
 from fastfw._checks import seed_bits
 from fastfw.kernels import rng
-from learner_cases import Distance
+from learner_cases import Pairs
 from network_cases import RADII, SHAPE, inside, make_data, make_problem
 from sizes import quiet, sized
 
@@ -130,44 +130,36 @@ def test_sum_of_losses_is_the_same_problem(name, engine):
     assert np.array_equal(*points)
 
 
-def parts(method, X, y, ends, path=None, **options):
-    """Fit to each of the ends in turn, saved and loaded in between where there is a path."""
-    results = []
-    for end in ends:
-        results.append(method.fit(X, y, iterations=end, resume=True))
-        if path is not None:
-            method.save(path)
-            method = type(method).load(path, **options)
-    return method, results
+OWN_STEP = {"step": lambda t: 0.5 / t}
 
 
-def test_schedules_and_options_are_saved(tmp_path):
+@pytest.mark.parametrize(
+    ("learner", "options"),
+    [
+        (fw.SVRF, {"schedule": "hazan-luo"}),
+        (fw.SpiderFW, {"step": fw.power_schedule(0.5, 0.5)}),
+        (fw.SpiderFW, OWN_STEP),
+    ],
+)
+def test_schedules_and_options_are_saved(learner, options, tmp_path):
     problem, M, start, *_ = setting("network")
     X, y = make_data()
     path = tmp_path / "fit.npz"
-    luo = fw.SVRF(problem, M, schedule="hazan-luo", start=start)
-    whole = luo.fit(X, y, iterations=6)
-    other, _ = parts(fw.SVRF(problem, M, schedule="hazan-luo", start=start), X, y, [5, 6], path)
-    assert other.play().tobytes() == whole.decision.tobytes()
-    power = fw.SpiderFW(problem, M, fw.power_schedule(0.5, 0.5), start=start)
-    whole = power.fit(X, y, iterations=12)
-    method = fw.SpiderFW(problem, M, fw.power_schedule(0.5, 0.5), start=start)
-    other, _ = parts(method, X, y, [5, 12], path)
-    assert other.play().tobytes() == whole.decision.tobytes()
-
-    def own(t):
-        return 0.5 / t
-
-    method = fw.SpiderFW(problem, M, own, start=start)
-    other, _ = parts(method, X, y, [5, 12], path, step=own)
-    whole = fw.SpiderFW(problem, M, own, start=start).fit(X, y, iterations=12)
-    assert other.play().tobytes() == whole.decision.tobytes()
-    with pytest.raises(ValueError, match="step is a callable, which is not saved"):
-        fw.SpiderFW.load(path)
-    with pytest.raises(ValueError, match="not a saved SVRF: it holds a learner of 'SpiderFW'"):
-        fw.SVRF.load(path, step=own)
-    with pytest.raises(ValueError, match="not a saved ORGFW"):
-        fw.ORGFW.load(path, step=own)
+    whole, half = (learner(problem, M, start=start, **options) for _ in range(2))
+    half.fit(X, y, iterations=5)
+    half.save(path)
+    given = {}
+    if options is OWN_STEP:
+        given = options
+        with pytest.raises(ValueError, match="step is a callable, which is not saved"):
+            learner.load(path)
+    twin = learner.load(path, **given)
+    wanted = whole.fit(X, y, iterations=12).decision
+    assert twin.fit(X, y, iterations=12, resume=True).decision.tobytes() == wanted.tobytes()
+    for other in {fw.SVRF, fw.SpiderFW, fw.ORGFW} - {learner}:
+        said = f"not a saved {other.__name__}: it holds a learner of '{learner.__name__}'"
+        with pytest.raises(ValueError, match=said):
+            other.load(path)
 
 
 @methods
@@ -220,7 +212,7 @@ def test_defaults_are_the_theorys(name):
 @methods
 def test_problems_of_ones_own(name):
     X = np.random.default_rng(0).standard_normal((50, 2))
-    method = METHODS[name][0](Distance((2,)), fw.L1Ball(2, 1.0), 0.02, 10, 5)
+    method = METHODS[name][0](Pairs((2,)), fw.L1Ball(2, 1.0), 0.02, 10, 5)
     assert method.engine == "steps"
     result = method.fit(X, np.zeros(50), iterations=300)
     # the minimiser is inside; steps of 0.02 circle it

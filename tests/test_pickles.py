@@ -4,12 +4,12 @@ import copyreg
 import os
 import pickle
 import struct
-import tracemalloc
 
 import numpy as np
 import pytest
 
 from fastfw import datasets
+from sizes import memory_below
 
 BATCHES = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]
 
@@ -150,12 +150,8 @@ ENCODE = b"c_codecs\nencode\n"
     ],
 )  # fmt: skip
 def test_other_files_are_refused_without_much_memory(tmp_path, content, message):
-    tracemalloc.start()
-    try:
+    with memory_below(2e6 + 60 * len(content)):
         assert message in refused(tmp_path, content)
-        assert tracemalloc.get_traced_memory()[1] < 2e6 + 60 * len(content)
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import pickle
 import sys
 import warnings
@@ -18,30 +17,17 @@ from hypothesis import example, given, settings
 from scipy.optimize import minimize
 
 import fastfw as fw
+import reference as ref
 from fastfw import _solver
-from learner_cases import Box
-
-NO_JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
-
-
-def softmax_loss(W, X, y, reduction="mean"):
-    """Loss and gradient in plain NumPy, by the definition."""
-    Z = X @ W.T
-    m = Z.max(axis=1, keepdims=True)
-    P = np.exp(Z - m)
-    total = P.sum(axis=1, keepdims=True)
-    losses = (m + np.log(total))[:, 0] - Z[np.arange(len(y)), y]
-    P /= total
-    P[np.arange(len(y)), y] -= 1.0
-    scale = 1.0 / len(y) if reduction == "mean" else 1.0
-    return scale * losses.sum(), scale * P.T @ X
+from learner_cases import Box, LeastSquares
+from sizes import JIT
 
 
 def assert_certified(best, X, y, radius, tol=1e-6, reduction="mean"):
     """Feasible, and value and gap are what plain NumPy finds at the decision."""
     W = best.decision
     assert max(math.fsum(row) for row in np.abs(W).tolist()) <= radius
-    value, gradient = softmax_loss(W, np.asarray(X, float), y, reduction)
+    value, gradient = ref.loss_and_gradient(W, np.asarray(X, float), y, reduction)
     assert best.value == pytest.approx(value, rel=1e-12, abs=1e-14 * len(y))
     gap = np.vdot(gradient, W) + radius * np.abs(gradient).max(axis=1).sum()
     terms = radius * len(W) * np.abs(X).max() * (1.0 if reduction == "mean" else len(y))
@@ -66,7 +52,7 @@ def blobs(seed, n, d, n_classes, spread=1.0):
 # --- certified values ---------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(NO_JIT, reason="too slow without compiled kernels")
+@pytest.mark.skipif(not JIT, reason="too slow without compiled kernels")
 @pytest.mark.parametrize(
     ("radius", "value", "tol"), [(1.0, 1.8959529118, 1e-6), (8.0, 0.5367297510, 1e-10)]
 )
@@ -100,7 +86,7 @@ def slsqp(X, y, n_classes, radius):
         return U - V
 
     def objective(z):
-        value, gradient = softmax_loss(split(z), X, y)
+        value, gradient = ref.loss_and_gradient(split(z), X, y)
         return value, np.concatenate([gradient.ravel(), -gradient.ravel()])
 
     rows = np.kron(np.eye(n_classes), np.ones(d))
@@ -166,7 +152,7 @@ def test_any_instance(n, d, n_classes, exponent, reduction, kind, seed):
     for _ in range(5):
         W = rng.normal(size=(n_classes, d)) ** 3
         W *= (radius * rng.random((n_classes, 1))) / np.abs(W).sum(axis=1, keepdims=True)
-        other = softmax_loss(W, X, y, reduction)[0]
+        other = ref.loss_and_gradient(W, X, y, reduction)[0]
         assert other >= best.lower_bound - 1e-12 * max(1.0, best.value)
 
 
@@ -364,21 +350,6 @@ def test_hessians_in_single_precision_cost_no_accuracy(monkeypatch):
     assert best.value == pytest.approx(expected.value, abs=1e-10)
 
 
-class LeastSquares:
-    """f(x) = |A x - b|^2 / 2n with only a loss and a gradient; x a vector."""
-
-    def __init__(self, d):
-        self.shape = (d,)
-
-    def loss(self, x, batch):
-        A, b = batch
-        return 0.5 * np.mean((A @ x - b) ** 2)
-
-    def gradient(self, x, batch):
-        A, b = batch
-        return A.T @ (A @ x - b) / len(b)
-
-
 @pytest.mark.parametrize("project", [True, False])
 def test_custom_problem_and_set(project):
     rng = np.random.default_rng(9)
@@ -387,7 +358,7 @@ def test_custom_problem_and_set(project):
     box = Box((5,))
     if project:
         box.project = lambda x: np.clip(x, -1.0, 1.0)
-    best = fw.best_fixed_decision(LeastSquares(5), box, A, b, tol=1e-9)
+    best = fw.best_fixed_decision(LeastSquares((5,)), box, A, b, tol=1e-9)
     reference = minimize(
         lambda x: 0.5 * np.mean((A @ x - b) ** 2),
         np.zeros(5),
@@ -472,7 +443,7 @@ def test_regret_is_the_sum_of_differences(reduction, kind):
     best = fw.best_fixed_decision(problem, ball, X, y)._replace(gap=0.25)
     losses = np.random.default_rng(0).normal(size=8)
     result = SimpleNamespace(losses=losses)
-    fixed = [softmax_loss(best.decision, b.X, b.y, reduction)[0] for b in stream]
+    fixed = [ref.loss_and_gradient(best.decision, b.X, b.y, reduction)[0] for b in stream]
     expected = np.cumsum(losses - np.array(fixed))
     per_round = 0.25 * (5 / 40 if reduction == "sum" else 1.0)
     pairs = [(b.X, b.y) for b in stream]

@@ -1,6 +1,5 @@
 """RegularizedOFW against the reference, and the constant of its theory."""
 
-import json
 import math
 
 import numpy as np
@@ -27,6 +26,8 @@ from learner_cases import (
     Quadratic,
     make_data,
     problem_and_ball,
+    read,
+    write,
 )
 
 engines = pytest.mark.parametrize("engine", ENGINES)
@@ -147,10 +148,7 @@ def test_an_earlier_name_of_the_constant(tmp_path):
         fresh(eta=3.0, scale=3.0)
     learner.observe(make_data(n=4))
     learner.save(tmp_path / "new.npz")
-    with np.load(tmp_path / "new.npz") as file:  # as it was written before
-        arrays = dict(file)
-    header = json.loads(arrays["header"].tobytes())
-    header["options"]["eta"] = header["options"].pop("scale")
-    arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    np.savez(tmp_path / "old.npz", **arrays)
+    header, arrays = read(tmp_path / "new.npz")
+    header["options"]["eta"] = header["options"].pop("scale")  # as it was written before
+    write(tmp_path / "old.npz", header, arrays)
     assert fw.RegularizedOFW.load(tmp_path / "old.npz").scale == 3.0

@@ -1,16 +1,21 @@
 """Learners over every set: structured vertices do what dense ones do, and are never made dense."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from scipy import sparse
 
 import fastfw as fw
-from fastfw.experiments.methods import METHODS
-from fastfw.learners._method import Constants
 from fastfw.sets._compiled import blocks_of
-from learner_cases import RECURSIVE, Quadratic, play, saved_goes_on
+from learner_cases import (
+    LEARNERS,
+    RECURSIVE,
+    Pairs,
+    Quadratic,
+    play,
+    read,
+    saved_goes_on,
+    write,
+)
 from set_cases import SETS
 
 SMALL = [name for name in SETS if "large" not in name]
@@ -18,10 +23,6 @@ SMALL = [name for name in SETS if "large" not in name]
 ROWS = [name for name in SMALL if blocks_of(SETS[name]())]
 ROUNDS = 12
 
-SIZES: dict = {"rounds": ROUNDS, "seed": 0, "inner_steps": 4, "sub_batch_size": None}
-LEARNERS = {
-    row.label: partial(row.build, constants=Constants(scale=1.0), **SIZES) for row in METHODS
-}
 each = pytest.mark.parametrize("method", LEARNERS)
 #: One that has a momentum, one that keeps vertices, one of base learners.
 kinds = pytest.mark.parametrize("method", ["ORGFW", "OAW", "MORGFW"])
@@ -98,17 +99,7 @@ def test_sets_are_saved(name, tmp_path):
     problem, (first, second) = Quadratic(own.shape), batches(own.shape, 2)
     learner = fw.OSFW(problem, own)
     learner.observe(first)
-    assert saved_goes_on(learner, second, tmp_path, problem).set == own
-
-
-class Pairs(Quadratic):
-    """A quadratic whose batches are pairs."""
-
-    def loss(self, x, batch):
-        return super().loss(x, batch[0])
-
-    def gradient(self, x, batch):
-        return super().gradient(x, batch[0])
+    assert saved_goes_on(learner, second, tmp_path, problem=problem).set == own
 
 
 @pytest.mark.parametrize("offline", [fw.SVRF, fw.SpiderFW])
@@ -263,13 +254,11 @@ def test_starts_that_are_no_vertices_are_refused(tmp_path):
     learner = fw.ORGFW(Quadratic(own.shape), own)
     learner.observe(batches(own.shape, 1)[0])
     learner.save(tmp_path / "learner")
-    with np.load(tmp_path / "learner") as archive:
-        arrays = dict(archive)
+    header, arrays = read(tmp_path / "learner")
     for spoilt in (arrays["state.warm"][:-1], arrays["state.warm"] * np.nan, g):
-        with open(tmp_path / "spoilt", "wb") as file:
-            np.savez(file, **{**arrays, "state.warm": spoilt})
+        write(tmp_path / "spoilt.npz", header, {**arrays, "state.warm": spoilt})
         with pytest.raises(ValueError, match="warm"):
-            fw.ORGFW.load(tmp_path / "spoilt", problem=Quadratic(own.shape))
+            fw.ORGFW.load(tmp_path / "spoilt.npz", problem=Quadratic(own.shape))
 
 
 NO_POINTS = {

@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 
 import fastfw as fw
+from learner_cases import read, write
 from set_cases import SETS
 from sizes import JIT, sized
 
@@ -24,13 +25,13 @@ ROUNDS = 100
 UNIT = 2.0**-24
 
 
-def linear(x, c):
-    return float((x * c).sum()), c
-
-
-@numba.njit
-def compiled(x, X):
+def linear(x, X):
     return (x * X[0].reshape(x.shape)).sum(), X[0].reshape(x.shape).copy()
+
+
+#: Sets and the function whose gradient says where to go.
+WORLDS = {name: (make, linear) for name, make in SETS.items()}
+WORLDS["a compiled function"] = lambda: fw.Simplex(5, 5.0), numba.njit(linear)
 
 
 def require_convex_combination(learner, step, x_1, v):
@@ -44,27 +45,17 @@ def require_convex_combination(learner, step, x_1, v):
         assert np.abs(found - (rest * x_1 + (1.0 - rest) * v)).max() <= 3 * UNIT * np.abs(v).max()
 
 
-@pytest.mark.parametrize("name", SETS)
-def test_steps_to_one_vertex_from_oracle_calls(name):
-    S, step = SETS[name](), STEPS[0]
-    c = np.random.default_rng(0).standard_normal(S.shape).astype("f4")
-    v, other = np.asarray(S.lmo(c), float), np.asarray(S.lmo(-c), float)
-    x_1 = 0.3 * v + 0.7 * other
-    problem = fw.problem_from_function(linear, S.shape)
-    learner = fw.ORGFW(problem, S, step=step, start=x_1, dtype="f4")
-    learner.run([c] * ROUNDS)
-    require_convex_combination(learner, step, x_1, v)
-
-
-def test_steps_to_one_vertex_with_a_compiled_function():
-    S, step = fw.Simplex(5, 5.0), STEPS[0]
+@pytest.mark.parametrize("name", WORLDS)
+def test_steps_to_one_vertex(name):
+    make, function = WORLDS[name]
+    S, step = make(), STEPS[0]
     c = np.random.default_rng(1).standard_normal(S.shape).astype("f4")
     v, other = np.asarray(S.lmo(c), float), np.asarray(S.lmo(-c), float)
     x_1 = 0.3 * v + 0.7 * other
-    problem = fw.problem_from_function(compiled, S.shape)
+    problem = fw.problem_from_function(function, S.shape)
     learner = fw.ORGFW(problem, S, step=step, start=x_1, dtype="f4")
     learner.run([c.reshape(1, -1)] * ROUNDS)
-    assert learner.engine == "fused" or not JIT
+    assert learner.engine == ("fused" if JIT and function is not linear else "steps")
     require_convex_combination(learner, step, x_1, v)
 
 
@@ -131,10 +122,7 @@ def test_files_of_0_1_0(kind, layout, tmp_path):
         return learner
 
     go_on(learner, 0).save(tmp_path / "new")
-    with np.load(tmp_path / "new") as archive:
-        arrays = dict(archive)
-    header = arrays["header"].tobytes().replace(b'"fastfw learner": 2', b'"fastfw learner": 1')
-    arrays["header"] = np.frombuffer(header, np.uint8)
+    header, arrays = read(tmp_path / "new")
     sums = (np.abs(arrays[f"state.{name}"]).max() for name in ("sum", "total")
             if f"state.{name}" in arrays)  # fmt: skip
     rounded = UNIT * max(sums) / 9  # in a sum that is rounded once, divided by the rounds
@@ -143,9 +131,8 @@ def test_files_of_0_1_0(kind, layout, tmp_path):
             del arrays[name]
         elif name.removeprefix("state.") in ONCE_SINGLE:
             arrays[name] = array.astype("f4")
-    with open(tmp_path / "old", "wb") as file:
-        np.savez(file, **arrays)
-    old = kind.load(tmp_path / "old")
+    write(tmp_path / "old.npz", {**header, "fastfw learner": 1}, arrays)
+    old = kind.load(tmp_path / "old.npz")
     for _ in range(2):
         assert old.play().dtype == old.average.dtype == np.float32
         assert np.abs(old.play() - learner.play()).max() <= 3 * UNIT * 5.0

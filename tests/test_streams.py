@@ -6,15 +6,14 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
 import fastfw as fw
 from fastfw import streams
 from fastfw.streams import Batch, Dataset, IndexedStream, iid_stream, sorted_stream
-
-quick = settings(deadline=None, max_examples=60)
+from sizes import quick
 
 
 @pytest.fixture

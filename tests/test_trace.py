@@ -6,7 +6,7 @@ import pytest
 import fastfw as fw
 import reference as ref
 import reference_network as rn
-from learner_cases import Distance
+from learner_cases import Pairs
 from network_cases import RADII, SHAPE, inside, make_data, make_problem, make_stream
 from sizes import sized
 
@@ -70,9 +70,9 @@ def test_trace(offline):
 def test_problems_of_ones_own():
     X = np.random.default_rng(0).standard_normal((20, 2))
     ball = fw.L1Ball(2, 1.0)
-    result = fw.ORGFW(Distance((2,)), ball).run([(X, X)] * 5, checkpoints=[1, 6])
-    curve = fw.trace(result, Distance((2,)), ball, X, X, gap=True)
+    result = fw.ORGFW(Pairs((2,)), ball).run([(X, X)] * 5, checkpoints=[1, 6])
+    curve = fw.trace(result, Pairs((2,)), ball, X, X, gap=True)
     assert curve.accuracies is None
     assert curve.losses[1] < curve.losses[0]
-    empty = fw.trace(fw.ORGFW(Distance((2,)), ball).run([(X, X)]), Distance((2,)), ball, X, X)
+    empty = fw.trace(fw.ORGFW(Pairs((2,)), ball).run([(X, X)]), Pairs((2,)), ball, X, X)
     assert repr(empty) == "<Trace: no checkpoints>"

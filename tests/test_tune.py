@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 import fastfw as fw
-from experiment_cases import rows_of
+from experiment_cases import blobs, rows_of
 from fastfw.cli import main
 from fastfw.experiments import format_grid, grid_search, setups, trials, tuning, write_grid_csv
 
@@ -15,9 +15,7 @@ STEPS, MOMENTA = [(1.0, 1.0), (0.5, 0.5), (0.01, 1.0)], [(1.0, 2 / 3), (1.0, 1.0
 
 @pytest.fixture(scope="module")
 def data():
-    rng = np.random.default_rng(0)
-    y = np.arange(30) % 3
-    return rng.normal(size=(30, 5)) + 2.0 * np.eye(3, 5)[y], y
+    return blobs()
 
 
 @pytest.fixture(scope="module")
