@@ -41,6 +41,3 @@ LAYOUTS = {
     "read-only": read_only,
     "list": np.ndarray.tolist,
 }
-
-#: Dtypes that hold small integers exactly; all but float32 become float64.
-DTYPES = ["f8", "f4", "f2", "g", "u1", "i1", "i2", "i4", "u8", "?"]

@@ -1,5 +1,6 @@
 """Sparse features: checked at the door, and the same models as from dense ones."""
 
+import itertools
 import pickle
 
 import numpy as np
@@ -18,8 +19,6 @@ from fastfw.sklearn import ProjectionFreeClassifier as Classifier
 from fastfw.streams import Batch, Dataset
 from learner_cases import METHODS, RADIUS, make, problem_and_ball, same
 from sizes import quick, sized
-
-methods = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 
 N, D, C = 40, 9, 3
 FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"]
@@ -502,64 +501,49 @@ def test_the_past_on_sparse_rows(name, model, dtype, tmp_path):
             learner = twin
 
 
-def test_a_dense_past_takes_sparse_rows():
-    A, y = make_data()
-    learner, wanted = (fw.OFW(*problem_and_ball(D)) for _ in range(2))
-    data = fw.Dataset(sparse.csr_array(A), y)
-    for t in range(9):
-        batch = fw.Batch(data, np.arange(t, t + 5))
-        wanted.observe((A[t : t + 5], y[t : t + 5]))
-        learner.observe(batch if t % 3 else (A[t : t + 5], y[t : t + 5]))
-        assert np.abs(learner.play() - wanted.play()).max() <= 1e-12
+PULLED = {"rounds": 20, "scale": 20.0}
+#: Methods with their arguments, those that are pulled to a start among them, and models.
+TURNS = [
+    *itertools.product(
+        [
+            *((method.learner, method.options) for method in METHODS.values()),
+            (fw.RegularizedOFW, {"rounds": 20, "step": 0.95}),
+            (fw.RegularizedOFW, {**PULLED, "step": 0.95}),
+            (fw.RegularizedOFW, {"rounds": 20, "step": "line-search"}),
+            (fw.RegularizedOFW, {**PULLED, "step": "line-search"}),
+        ],
+        ["softmax", "network", "sets with more entries"],
+    ),
+    ((fw.OFW, {}), "softmax"),
+]
 
 
-@pytest.mark.parametrize("kind", [np.float64, np.float32])
-@pytest.mark.parametrize("model", ["softmax", "network", "sets with more entries"])
-@pytest.mark.parametrize("step", [0.95, "line-search"])
-@pytest.mark.parametrize("eta", [None, 20.0])
-def test_regularized_ofw(model, kind, step, eta):
-    """A pull towards a start that is not zero; the layout changes between rounds."""
-    A, y = make_data()
-    A = A.astype(kind)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("method", "model"), TURNS)
+def test_dense_and_sparse_batches_in_turn(method, model, dtype):
+    """The state goes from one layout to the other, the estimate's scale and a start included."""
+    A, y = make_data(dtype=dtype)
     if model == "network":
         problem = fw.OneHiddenLayer(D, 3, C)
         M = problem.l1_balls(3.0, 2.0)
     else:
         problem, M = problem_and_ball(D)
         M = M if model == "softmax" else fw.RowKSparsePolytope((C, D), 3, 2.0)
+    kind, options = method
     start = random_vertex(M, np.random.default_rng(3)) / 2
-    learners = [
-        fw.RegularizedOFW(problem, M, step=step, scale=eta, rounds=9, start=start, engine=engine)
+    wanted, learner, turning = (
+        kind(problem, M, start=start, engine=engine, **options)
         for engine in ("steps", "fused", "fused")
-    ]
-    for k, batch in enumerate(make_stream(A, y, 9)):
-        dense, sparse_rows = (batch.X, batch.y), (sparse.csr_array(batch.X), batch.y)
-        losses = [
-            learner.observe(given).loss
-            for learner, given in zip(
-                learners, (dense, sparse_rows, (dense, sparse_rows)[k % 2]), strict=True
-            )
-        ]
-        np.testing.assert_allclose(losses, losses[0], rtol=1e-12 if kind == np.float64 else 1e-4)
-    assert [learner.engine for learner in learners] == ["steps", "fused", "fused"]
-    if kind == np.float64:
-        for learner in learners:
-            np.testing.assert_allclose(learner.play(), learners[0].play(), rtol=0, atol=1e-12)
-            np.testing.assert_allclose(learner.average, learners[0].average, rtol=0, atol=1e-12)
-
-
-@methods
-def test_dense_and_sparse_batches_in_turn(method):
-    """The state goes from one layout to the other, the estimate's scale included."""
-    A, y = make_data()
-    stream = make_stream(A, y, 40)
-    wanted, learner = make(method, d=D), make(method, d=D)
-    for t, batch in enumerate(stream):
-        wanted.observe(batch)
-        X = sparse.csr_array(batch.X) if t % 7 < 4 else batch.X
-        learner.observe((X, batch.y))
-        assert np.abs(learner.play() - wanted.play()).max() <= 1e-12
-        assert np.abs(learner.average - wanted.average).max() <= 1e-12
+    )
+    tolerance = 1e-12 if dtype == np.float64 else 2e-5
+    for t, batch in enumerate(make_stream(A, y, 20)):
+        dense, rows = (batch.X, batch.y), (sparse.csr_array(batch.X), batch.y)
+        loss = wanted.observe(dense).loss
+        for other, form in ((learner, rows), (turning, dense if t % 7 < 3 else rows)):
+            assert abs(other.observe(form).loss - loss) <= 10 * tolerance
+            assert np.abs(other.play() - wanted.play()).max() <= tolerance
+            assert np.abs(other.average - wanted.average).max() <= tolerance
+            assert other.engine == "fused"
 
 
 # --- what is measured against ---------------------------------------------------------------------

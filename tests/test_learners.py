@@ -425,7 +425,7 @@ def test_schedules_that_go_wrong_in_some_round(engine, name, value, tmp_path):
         learner.observe(batch)
     before = snapshot(learner, tmp_path / "learner.npz")
     for call in (lambda: learner.observe(batches[4]), lambda: learner.run(batches[4:])):
-        with pytest.raises((TypeError, ValueError), match=f"{name} in round 5 must be a number"):
+        with pytest.raises((TypeError, ValueError), match=f"^{name} in round 5 must be a number"):
             call()
         assert snapshot(learner, tmp_path / "learner.npz") == before
 
@@ -440,22 +440,12 @@ def test_schedules_that_go_wrong_in_some_round(engine, name, value, tmp_path):
         ({"set": object()}, TypeError, "set must have shape, lmo, diameter, but a object has no"),
         ({"set": fw.RowL1Ball((D, C), 1.0)}, ValueError, "problem and set must have the same"),
         ({"step": 1.5}, ValueError, r"step must be a number in \[0, 1\]"),
-        ({"step": -0.1}, ValueError, "step must be"),
         ({"step": "fast"}, TypeError, "step must be a number .* or a callable"),
         ({"momentum": np.nan}, ValueError, "momentum must be"),
-        ({"momentum": [0.5]}, TypeError, "momentum must be"),
-        (
-            {"engine": "fast"},
-            ValueError,
-            "engine must be 'fused', 'steps' or 'dask'",
-        ),
+        ({"engine": "fast"}, ValueError, "engine must be 'fused', 'steps' or 'dask'"),
         ({"engine": None}, ValueError, "engine must be"),
         ({"dtype": np.int64}, ValueError, "dtype must be float64 or float32"),
-        ({"dtype": "float16"}, ValueError, "dtype must be float64 or float32"),
-        ({"dtype": "wide"}, TypeError, "dtype must be float64 or float32"),
         ({"seed": -1}, ValueError, "seed must be an integer >= 0"),
-        ({"seed": None}, TypeError, "seed must be an integer >= 0"),
-        ({"seed": 1.5}, TypeError, "seed must be"),
         ({"start": np.zeros((D, C))}, ValueError, r"start must have shape \(3, 6\)"),
         ({"start": np.ones((C, D))}, ValueError, "start must lie in RowL1Ball"),
         ({"start": np.full((C, D), np.nan)}, ValueError, "start must be finite"),
@@ -496,33 +486,6 @@ def custom(learner, **options):
     return learner(Quadratic((2, 3)), Box((2, 3)), **options)
 
 
-def test_a_custom_problem_on_the_ball_and_a_custom_set_for_softmax():
-    problem, ball = problem_and_ball()
-
-    class Same:
-        """The package's problem, known by its three names only."""
-
-        shape = problem.shape
-
-        def loss(self, x, batch):
-            return problem.loss(x, batch)
-
-        def gradient(self, x, batch):
-            return problem.gradient(x, batch)
-
-    class SameBall:
-        shape, diameter = ball.shape, ball.diameter
-
-        def lmo(self, direction):
-            return ball.lmo(direction)
-
-    wanted = fw.ORGFW(problem, ball).run(make_stream())
-    for parts in ((Same(), ball), (problem, SameBall()), (Same(), SameBall())):
-        learner = fw.ORGFW(*parts)
-        assert learner.engine == "steps"
-        assert np.abs(learner.run(make_stream()).decision - wanted.decision).max() <= 1e-12
-
-
 @pytest.mark.parametrize("learner", [fw.ORGFW, fw.OSFW, fw.OFW, fw.OAW])
 def test_custom_objects_may_reuse_their_output(learner):
     """What is written into the same array every time is a common way to save memory."""
@@ -560,8 +523,13 @@ def test_custom_objects_cannot_change_the_learner():
             direction *= -1.0
             return np.where(direction < 0, -1.0, 1.0)
 
+    def meddling(x, batch):
+        x[...] = 1.0
+        return 0.0, x
+
     batch = np.ones((4, 2, 3))
     for learner in (
+        fw.ORGFW(fw.problem_from_function(meddling, (2, 3)), Box((2, 3))),
         fw.ORGFW(Meddling((2, 3)), Box((2, 3))),
         fw.ORGFW(Quadratic((2, 3)), MeddlingBox((2, 3))),
     ):
@@ -571,20 +539,13 @@ def test_custom_objects_cannot_change_the_learner():
         assert not learner.play().any()
 
 
-def test_custom_objects_of_the_wrong_shape():
+def test_gradients_of_the_wrong_shape():
     class Row(Quadratic):
         def gradient(self, x, batch):
             return np.ones(3)
 
-    class Flat(Box):
-        def lmo(self, direction):
-            return np.ones(3)
-
-    batch = np.ones((4, 2, 3))
     with pytest.raises(ValueError, match=r"gradient .*shape \(2, 3\)"):
-        fw.ORGFW(Row((2, 3)), Box((2, 3))).observe(batch)
-    with pytest.raises(ValueError, match=r"lmo .*shape \(2, 3\)"):
-        fw.ORGFW(Quadratic((2, 3)), Flat((2, 3)), start=np.zeros((2, 3))).observe(batch)
+        fw.ORGFW(Row((2, 3)), Box((2, 3))).observe(np.ones((4, 2, 3)))
 
 
 def test_errors_of_custom_problems_name_the_round():
@@ -618,8 +579,6 @@ def test_rows_and_base_learners_cannot_be_made_writable():
 @engines
 def test_arguments_of_runs_are_named(engine):
     learner = make(METHODS["ORGFW"], engine)
-    with pytest.raises(TypeError, match=r"stream must be an iterable of batches, .* a NoneType"):
-        learner.run(None)
     for checkpoints in (5, None, np.array(5)):
         with pytest.raises(TypeError, match="checkpoints must be a sequence of round numbers"):
             learner.run(make_stream(rounds=3), checkpoints=checkpoints)
@@ -628,8 +587,6 @@ def test_arguments_of_runs_are_named(engine):
 
 @engines
 def test_a_round_is_named_once(engine):
-    learner = fw.ORGFW(*problem_and_ball(), step=lambda t: 0.5 if t < 3 else 2.0, engine=engine)
-    with pytest.raises(ValueError, match=r"^step in round 3 must be"):
-        learner.run(list(make_stream(rounds=4)))
+    learner = make(METHODS["ORGFW"], engine)
     with pytest.raises(ValueError, match=r"^round 2: y must have"):
         learner.run([([[0.0] * D], [0]), ([[0.0] * D], [[0], [1]])])

@@ -1,4 +1,4 @@
-"""OFW against the reference, and the past that it and OAW keep."""
+"""OFW and OAW against the reference, and the past that they keep."""
 
 import copy
 
@@ -29,6 +29,7 @@ from learner_cases import (
     Quadratic,
     make_data,
     problem_and_ball,
+    saved_goes_on,
     snapshot,
 )
 from sizes import quiet
@@ -51,14 +52,16 @@ def dataset(seed=0, **options):
 # --- against the reference ------------------------------------------------------------------------
 
 
+@both
 @engines
 @runs
-def test_rounds_follow_the_reference(engine, step, reduction, shape):
+def test_rounds_follow_the_reference(method, engine, step, reduction, shape):
     given = {} if step == "theory" else {"step": SCHEDULES[step]}  # which is the default
     problem, ball, stream, batches = case(shape, reduction)
-    learner = fw.OFW(problem, ball, **given, engine=engine)
+    learner = method(problem, ball, **given, engine=engine)
     assert learner.engine == engine
-    run = ref.ofw(np.zeros(ball.shape), batches, RADIUS, SCHEDULES[step], reduction)
+    reference = ref.ofw if method is fw.OFW else ref.oaw
+    run = reference(np.zeros(ball.shape), batches, RADIUS, SCHEDULES[step], reduction)
     result = all_rounds(learner, stream)
     assert_follows(result, run, reduction=reduction, size=shape[2])
     assert result.gradient_evaluations == shape[2] * T * (T + 1) // 2
@@ -226,31 +229,18 @@ def test_a_direction_that_overflows(method, engine, drift, tmp_path, monkeypatch
 
 
 @both
-def test_custom_problem_and_set(method, tmp_path):
+def test_the_past_of_custom_problems(method, tmp_path):
     """Any batch will do for a problem that takes it; batches that are arrays can be saved."""
-    rng = np.random.default_rng(0)
-    batches = [0.3 + rng.standard_normal((4, 2, 3)) for _ in range(12)]
-    learner = method(Quadratic((2, 3)), Box((2, 3)), step=fw.power_schedule(1.0, 1.0))
-    assert learner.engine == "steps"
-    x = np.zeros((2, 3))
-    for t, batch in enumerate(batches, start=1):
-        loss = learner.observe(batch).loss
-        assert loss == pytest.approx(0.5 * ((x - batch.mean(axis=0)) ** 2).sum(), abs=1e-13)
-        g = np.mean([x - earlier.mean(axis=0) for earlier in batches[:t]], axis=0)
-        if method is fw.OFW:
-            x = x + (np.where(g > 0, -1.0, 1.0) - x) / (t + 1)
-            assert np.abs(learner.play() - x).max() <= 1e-13
-        x = learner.play()
-    learner.save(tmp_path / "learner.npz")
-    twin = method.load(
-        tmp_path / "learner.npz", problem=learner.problem, set=learner.set,
-        step=fw.power_schedule(1.0, 1.0),
-    )  # fmt: skip
-    assert twin.observe(batches[0]).loss == learner.observe(batches[0]).loss
-    assert same(twin.play(), learner.play())
+    batches = 0.3 + np.random.default_rng(0).standard_normal((12, 4, 2, 3))
+    problem, box = Quadratic((2, 3)), Box((2, 3))
+    learner = method(problem, box)
+    for batch in batches:
+        loss = problem.loss(learner.play(), batch)
+        assert learner.observe(batch).loss == pytest.approx(loss, abs=1e-13)
+    saved_goes_on(learner, batches[0], tmp_path, problem=problem, set=box)
     learner.observe(batches[0].tolist())
     with pytest.raises(TypeError, match="cannot be saved"):
-        learner.save(tmp_path / "learner.npz")
+        learner.save(tmp_path / "learner")
 
 
 def test_a_run_copies_no_features():
