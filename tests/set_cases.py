@@ -1,4 +1,4 @@
-"""Sets of every family with what tests need to know of them: all vertices, or inequalities."""
+"""Sets of every family, and all vertices of those that have finitely many."""
 
 import itertools
 import math
@@ -79,81 +79,30 @@ def product_vertices(s):
 
 
 class Polytope(NamedTuple):
-    """A set, all of its vertices, and as arguments of ``linprog`` the inequalities it is."""
+    """A set, and all of its vertices."""
 
     make: Callable[[], Any]
     vertices: Callable[[Any], Any]
-    program: Callable[[Any], dict[str, Any]] | None
-
-
-def simplex_program(s):
-    return {"A_eq": np.ones((1, s.shape[0])), "b_eq": [s.radius], "bounds": (0, None)}
-
-
-def _absolute(s, bound, most, n_rows=1):
-    """X = p - q with p, q >= 0: entries of p + q at most `most`, sums of rows at most `bound`."""
-    n = math.prod(s.shape)
-    sums = np.kron(np.eye(n_rows), np.ones((1, n // n_rows)))
-    rows = [np.hstack([np.eye(n), np.eye(n)]), np.hstack([sums, sums])]
-    return {
-        "A_ub": np.vstack(rows),
-        "b_ub": np.concatenate([np.full(n, most), np.full(n_rows, bound)]),
-        "bounds": (0, None),
-    }
-
-
-def birkhoff_program(s):
-    n = s.shape[0]
-    rows = [np.kron(np.eye(n), np.ones((1, n))), np.kron(np.ones((1, n)), np.eye(n))]
-    return {"A_eq": np.vstack(rows), "b_eq": np.ones(2 * n), "bounds": (0, None)}
-
-
-def flow_program(s):
-    nodes = {node: i for i, node in enumerate(s.nodes)}
-    A = np.zeros((len(nodes), s.shape[0]))
-    for e, (tail, head) in enumerate(s.edges):
-        A[nodes[tail], e] += 1.0
-        A[nodes[head], e] -= 1.0
-    b = np.zeros(len(nodes))
-    b[nodes[s.source]], b[nodes[s.sink]] = 1.0, -1.0
-    return {"A_eq": A, "b_eq": b, "bounds": (0, None)}
 
 
 POLYTOPES = {
-    "Simplex": Polytope(lambda: fw.Simplex(5, radius=3.0), simplex_vertices, simplex_program),
-    "L1Ball": Polytope(
-        lambda: fw.L1Ball(5, radius=2.0), l1_vertices, lambda s: _absolute(s, s.radius, s.radius)
-    ),
-    "RowL1Ball": Polytope(
-        lambda: fw.RowL1Ball((2, 3), radius=2.0),
-        l1_vertices,
-        lambda s: _absolute(s, s.radius, s.radius, n_rows=2),
-    ),
-    "LInfBall": Polytope(
-        lambda: fw.LInfBall((2, 3), radius=0.5),
-        box_vertices,
-        lambda s: _absolute(s, math.prod(s.shape) * s.radius, s.radius),
-    ),
+    "Simplex": Polytope(lambda: fw.Simplex(5, radius=3.0), simplex_vertices),
+    "L1Ball": Polytope(lambda: fw.L1Ball(5, radius=2.0), l1_vertices),
+    "RowL1Ball": Polytope(lambda: fw.RowL1Ball((2, 3), radius=2.0), l1_vertices),
+    "LInfBall": Polytope(lambda: fw.LInfBall((2, 3), radius=0.5), box_vertices),
     "KSparsePolytope": Polytope(
-        lambda: fw.KSparsePolytope((2, 3), k=2, radius=1.5),
-        ksparse_vertices,
-        lambda s: _absolute(s, s.k * s.radius, s.radius),
+        lambda: fw.KSparsePolytope((2, 3), k=2, radius=1.5), ksparse_vertices
     ),
     "RowKSparsePolytope": Polytope(
-        lambda: fw.RowKSparsePolytope((2, 3), k=2, radius=3.0),
-        row_ksparse_vertices,
-        lambda s: _absolute(s, s.radius, s.radius / s.k, n_rows=2),
+        lambda: fw.RowKSparsePolytope((2, 3), k=2, radius=3.0), row_ksparse_vertices
     ),
-    "BirkhoffPolytope": Polytope(
-        lambda: fw.BirkhoffPolytope(4), birkhoff_vertices, birkhoff_program
-    ),
-    "FlowPolytope": Polytope(lambda: fw.FlowPolytope(EDGES, 0, 5), flow_vertices, flow_program),
+    "BirkhoffPolytope": Polytope(lambda: fw.BirkhoffPolytope(4), birkhoff_vertices),
+    "FlowPolytope": Polytope(lambda: fw.FlowPolytope(EDGES, 0, 5), flow_vertices),
     "ProductSet": Polytope(
         lambda: fw.ProductSet(
             {"Simplex": fw.Simplex(3), "FlowPolytope": fw.FlowPolytope(EDGES, 0, 5)}
         ),
         product_vertices,
-        None,
     ),
 }
 

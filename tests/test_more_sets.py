@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from scipy.optimize import linprog
 
 import fastfw as fw
 from layouts import LAYOUTS
@@ -32,24 +31,6 @@ def directions(shape, count, seed=0):
 
 
 # --- the oracle -----------------------------------------------------------------------------------
-
-
-@polytopes
-def test_oracle_agrees_with_linear_programming(name):
-    polytope = POLYTOPES[name]
-    if polytope.program is None:
-        pytest.skip("its blocks are tested")
-    own = polytope.make()
-    program = polytope.program(own)
-    for g in directions(own.shape, 12):
-        flat = g.ravel()
-        if program.get("A_ub") is not None:  # x = p - q
-            flat = np.concatenate([flat, -flat])
-        solved = linprog(flat, **program)
-        assert solved.status == 0
-        # HiGHS stops at a tolerance of 1e-7 in what it is given
-        wanted = pytest.approx(solved.fun, rel=1e-7, abs=1e-7 * np.abs(g).max())
-        assert own.lmo(g).dot(g) == wanted
 
 
 @polytopes
