@@ -422,62 +422,44 @@ def test_compiled_functions_cannot_spoil_the_decision(method):
     assert (X == 1.0).all()
 
 
-def wrong_length(x, X, y):
-    return 1.0, np.ones(3), 2.0
-
-
-def no_pair(x, X, y):
-    return 1.0
-
-
-def nothing(x, X, y):
-    x[0] + 1.0
-
-
-def complex_loss(x, X, y):
-    return 1j, np.ones(3)
-
-
-def number_as_gradient(x, X, y):
-    return 1.0, 2.0
-
-
-def loss_in_an_array(x, X, y):
-    return np.ones(1), np.ones(3)
-
-
-def complex_gradient(x, X, y):
-    return 1.0, np.ones(3) * 1j
-
-
-def cannot_be_compiled(x, X, y):
-    return 1.0, x.no_such_method(X)
-
-
+#: Functions and what is said of them by their names.
 WRONG = {
-    wrong_length: "wrong_length must return a pair .* returned a tuple of length 3",
-    no_pair: "no_pair must return a pair .* returned a float",
-    nothing: "nothing must return a pair .* returned None",
-    complex_loss: "complex_loss must return a number as its loss, .* a complex",
-    number_as_gradient: r"number_as_gradient must return a gradient of shape \(3,\).* a float",
-    loss_in_an_array: r"loss_in_an_array must return a number .* array of shape \(1,\)",
-    complex_gradient: "gradient that complex_gradient returns must hold real numbers",
-    cannot_be_compiled: "Numba cannot compile cannot_be_compiled .*no_such_method.* yourself$",
-}
+    "wrong_length": (
+        lambda x, X, y: (1.0, np.ones(3), 2.0), "{} must return a pair .* a tuple of length 3"
+    ),
+    "no_pair": (lambda x, X, y: 1.0, "{} must return a pair .* returned a float"),
+    "nothing": (lambda x, X, y: None, "{} must return a pair .* returned None"),
+    "complex_loss": (
+        lambda x, X, y: (1j, np.ones(3)), "{} must return a number as its loss, .* a complex"
+    ),
+    "number_as_gradient": (
+        lambda x, X, y: (1.0, 2.0), r"{} must return a gradient of shape \(3,\).* a float"
+    ),
+    "loss_in_an_array": (
+        lambda x, X, y: (np.ones(1), np.ones(3)), r"{} must return a number .* of shape \(1,\)"
+    ),
+    "complex_gradient": (
+        lambda x, X, y: (1.0, np.ones(3) * 1j), "gradient that {} returns must hold real numbers"
+    ),
+    "cannot_be_compiled": (
+        lambda x, X, y: (1.0, x.no_such_method(X)),
+        "Numba cannot compile {} .*no_such_method.* yourself$",
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 @pytest.mark.parametrize(
-    ("function", "engine"),
-    [(function, ("fused", "steps")[k % 2]) for k, function in enumerate(WRONG)],
-    ids=lambda given: getattr(given, "__name__", given),
+    ("name", "engine"), [(name, ("fused", "steps")[k % 2]) for k, name in enumerate(WRONG)]
 )
-def test_wrong_answers_of_compiled_functions_are_named_in_a_line(function, engine):
+def test_wrong_answers_of_compiled_functions_are_named_in_a_line(name, engine):
+    function, said = WRONG[name]
+    function.__name__ = name
     problem = fw.problem_from_function(compiled(function), 3)
     learner = fw.ORGFW(problem, fw.L1Ball(3, 1.0), engine=engine)
     batch = np.ones((2, 2)), np.zeros(2, int)
     for act in (learner.observe, lambda batch: learner.run([batch])):
-        with pytest.raises((TypeError, ValueError), match=WRONG[function]) as refused:
+        with pytest.raises((TypeError, ValueError), match=said.format(name)) as refused:
             act(batch)
         assert "\n" not in str(refused.value)
         assert refused.value.__suppress_context__ or "Failed in" not in str(refused.value.__cause__)

@@ -170,28 +170,35 @@ def verdicts(figure, own):
     return [(finding.claim, finding.verdict) for finding in found]
 
 
-def stochastic(regrets, costs, values):
-    names = ("orgfw", "osfw", "regularized-ofw", "ofw", "oaw")
+STOCHASTIC = ("orgfw", "osfw", "regularized-ofw", "ofw", "oaw")
+ADVERSARIAL = ("morgfw", "metafw", "regularized-ofw", "ofw", "oaw")
+
+
+def panels(names, **values):
+    """Return a part whose panels have a curve of every method."""
     return part(
-        regret=tuple(curve(n, v) for n, v in zip(names, regrets, strict=True)),
-        cost=tuple(curve(n, v) for n, v in zip(names, costs, strict=True)),
-        suboptimality=tuple(curve(n, v) for n, v in zip(names, values, strict=True)),
+        **{
+            panel: tuple(curve(n, v) for n, v in zip(names, ends, strict=True))
+            for panel, ends in values.items()
+        }
     )
 
 
 def test_claims_of_figure_1():
-    as_the_paper = stochastic(
-        [[10, 10.1], [12, 12], [13, 13], [9, 9], [9, 9]],
-        [[1, 1], [1, 1], [1, 1], [9, 9], [8, 8]],
-        [[0.01, 0.01], [0.02, 0.02], [0.02, 0.02], [0.1, 0.1], [0.1, 0.1]],
+    as_the_paper = panels(
+        STOCHASTIC,
+        regret=[[10, 10.1], [12, 12], [13, 13], [9, 9], [9, 9]],
+        cost=[[1, 1], [1, 1], [1, 1], [9, 9], [8, 8]],
+        suboptimality=[[0.01, 0.01], [0.02, 0.02], [0.02, 0.02], [0.1, 0.1], [0.1, 0.1]],
     )
     found = verdicts("figure1", as_the_paper)
     assert [claim for claim, _ in found] == ["C1"] * 4 + ["C2"] * 2 + ["C3"] * 4
     assert {verdict for _, verdict in found} == {"confirmed"}
-    otherwise = stochastic(
-        [[10, 11], [9, 10], [10, 11.5], [4, 4], [12, 13]],
-        [[1, 1], [1, 1], [1, 1], [1.1, 1.2], [3, 1]],
-        [[0.02, 0.02], [0.01, 0.01], [0.01, 0.04], [0.1, 0.1], [0.02, 0.02]],
+    otherwise = panels(
+        STOCHASTIC,
+        regret=[[10, 11], [9, 10], [10, 11.5], [4, 4], [12, 13]],
+        cost=[[1, 1], [1, 1], [1, 1], [1.1, 1.2], [3, 1]],
+        suboptimality=[[0.02, 0.02], [0.01, 0.01], [0.01, 0.04], [0.1, 0.1], [0.02, 0.02]],
     )
     assert [verdict for _, verdict in verdicts("figure1", otherwise)] == [
         "refuted", "open", "refuted", "refuted",  # below, in between, not slightly, not above
@@ -201,55 +208,47 @@ def test_claims_of_figure_1():
 
 
 def test_claims_of_figure_2():
-    def adversarial(regrets, costs):
-        names = ("morgfw", "metafw", "regularized-ofw", "ofw", "oaw")
-        return part(
-            regret=tuple(curve(n, v) for n, v in zip(names, regrets, strict=True)),
-            cost=tuple(curve(n, v) for n, v in zip(names, costs, strict=True)),
-        )
-
-    found = verdicts(
-        "figure2",
-        adversarial([[-5, -4], [-6, -5], [50, 50], [90, 90], [90, 90]], [[2], [9], [1], [8], [7]]),
+    as_the_paper = panels(
+        ADVERSARIAL,
+        regret=[[-5, -4], [-6, -5], [50, 50], [90, 90], [90, 90]],
+        cost=[[2], [9], [1], [8], [7]],
     )
+    found = verdicts("figure2", as_the_paper)
     assert [claim for claim, _ in found] == ["C4"] * 4 + ["C5"] * 4
     assert {verdict for _, verdict in found} == {"confirmed"}
-    found = verdicts(
-        "figure2",
-        adversarial([[5, 5], [1, 1], [9, 9], [4, 4], [5, 6]], [[2], [1], [3], [2], [1]]),
+    otherwise = panels(
+        ADVERSARIAL,
+        regret=[[5, 5], [1, 1], [9, 9], [4, 4], [5, 6]],
+        cost=[[2], [1], [3], [2], [1]],
     )
-    assert [verdict for _, verdict in found] == [
+    assert [verdict for _, verdict in verdicts("figure2", otherwise)] == [
         "refuted", "refuted", "open", "refuted",  # above, less than twice, in between, above
         "refuted", "refuted", "refuted", "refuted",
     ]  # fmt: skip
 
 
 def test_claims_of_figure_3():
-    names = ("orgfw", "svrf")
-    own = part(
-        suboptimality=tuple(
-            curve(n, v) for n, v in zip(names, ([0.1, 0.1], [0.2, 0.2]), strict=True)
-        ),
-        accuracy=tuple(curve(n, v) for n, v in zip(names, ([0.8, 0.8], [0.9, 0.9]), strict=True)),
+    own = panels(
+        ("orgfw", "svrf"),
+        suboptimality=[[0.1, 0.1], [0.2, 0.2]],
+        accuracy=[[0.8, 0.8], [0.9, 0.9]],
     )
     assert verdicts("figure3", own) == [("C6", "confirmed"), ("C6", "refuted")]
 
 
-def single(one):
-    """Return a curve's first trial."""
-    first = slice(0, 1)
-    return replace(
-        one, seconds=one.seconds[first], values=one.values[first], upper=one.upper[first]
-    )
+def single(own):
+    """Return the first trial of a part."""
+
+    def first(one):
+        kept = {name: getattr(one, name)[:1] for name in ("seconds", "values", "upper")}
+        return replace(one, **kept)
+
+    return replace(own, panels={k: tuple(map(first, v)) for k, v in own.panels.items()})
 
 
 def test_one_trial_leaves_differences_open(tmp_path):
-    regrets = [[-5], [-4], [50], [90], [90]]
-    names = ("morgfw", "metafw", "regularized-ofw", "ofw", "oaw")
-    own = part(
-        regret=tuple(single(curve(n, v)) for n, v in zip(names, regrets, strict=True)),
-        cost=tuple(single(curve(n, [v])) for n, v in zip(names, [2, 9, 1, 8, 7], strict=True)),
-    )
+    regrets, costs = [[-5], [-4], [50], [90], [90]], [[2], [9], [1], [8], [7]]
+    own = single(panels(ADVERSARIAL, regret=regrets, cost=costs))
     result = Reproduction("figure2", False, 1, 0, (own,))
     found = find(result)
     assert [f.verdict for f in found if f.claim == "C4"] == ["open"] * 4
@@ -264,8 +263,8 @@ def test_one_trial_leaves_differences_open(tmp_path):
     assert "1 trial from seed 0. One trial gives no standard error" in text
     for nothing in ("nan", "±", "1 trials", "standard errors", "single trials"):
         assert nothing not in text
-    first = stochastic(*[[[1]] * 5] * 3)
-    first = replace(first, panels={k: tuple(map(single, v)) for k, v in first.panels.items()})
+    same = [[1]] * 5
+    first = single(panels(STOCHASTIC, regret=same, cost=same, suboptimality=same))
     found = find(Reproduction("figure1", False, 1, 0, (first,)))
     assert {f.verdict for f in found if f.claim != "C2"} == {"open"}
     write_last(result, tmp_path / "summary.csv")
@@ -293,7 +292,9 @@ def test_claims_of_several_figures_share_a_file(tmp_path):
     text = path.read_text()
     assert text.startswith("# ")
     assert "| D/1 |" in text  # a bar in a title does not break the table
-    write_claims(Reproduction("figure1", True, 2, 0, (stochastic(*[[[1, 1]] * 5] * 3),)), path)
+    same = [[1, 1]] * 5
+    first = panels(STOCHASTIC, regret=same, cost=same, suboptimality=same)
+    write_claims(Reproduction("figure1", True, 2, 0, (first,)), path)
     write_claims(third, path)
     headings = [line for line in path.read_text().splitlines() if line.startswith("## ")]
     assert headings == ["## Figure 1", "## Figure 3"]
