@@ -41,6 +41,12 @@ def refused(capsys, arguments):
 # --- compare ----------------------------------------------------------------------------------
 
 
+def compared(blobs, out, *options):
+    """Compare by the command; the rows of its summary."""
+    assert main(["compare", "--data", blobs, "--out", str(out), *SMALL, *options]) == 0
+    return rows_of(out / "summary.csv")
+
+
 def test_who_sees_no_bar_is_told_of_the_first_compilation(tmp_path, blobs, capsys, monkeypatch):
     import numba
 
@@ -54,15 +60,14 @@ def test_who_sees_no_bar_is_told_of_the_first_compilation(tmp_path, blobs, capsy
     _output.say_if_cold()
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(cli, "say_if_cold", lambda: print("cold"))
-    assert main(["compare", "--data", blobs, "--out", str(tmp_path), *SMALL]) == 0
+    compared(blobs, tmp_path)
     assert capsys.readouterr().out.startswith("cold\n")
 
 
 def test_compare_passes_every_option_on(tmp_path, blobs, capsys):
     options = ["--methods", "OSFW", "--seed", "5", "--dtype", "float32"]
     options += ["--step", "1/2,1", "--momentum", "1,2/3"]
-    assert main(["compare", "--data", blobs, "--out", str(tmp_path), *SMALL, *options]) == 0
-    (row,) = rows_of(tmp_path / "summary.csv")
+    (row,) = compared(blobs, tmp_path, *options)
     expected = compare(
         blobs,
         methods=["osfw"],
@@ -87,14 +92,13 @@ def test_compare_runs_every_method_in_both_settings(tmp_path, blobs, capsys):
         "adversarial": ["ORGFW", "OSFW", "OAW"],
     }
     for setting, labels in without.items():
-        arguments = ["compare", "--data", blobs, "--out", str(tmp_path), "--setting", setting]
-        assert main([*arguments, "--methods", ",".join(names), *SMALL]) == 0
+        options = ["--setting", setting, "--methods", ",".join(names)]
+        rows = compared(blobs, tmp_path, *options)
         err = capsys.readouterr().err.splitlines()
         assert len(err) == 3
         for line, label in zip(err, labels, strict=True):
             assert line.startswith(f"fastfw: note: {label} has no regret guarantee")
             assert setting in line
-        rows = rows_of(tmp_path / "summary.csv")
         assert [row["method"] for row in rows] == [
             "orgfw", "morgfw", "osfw", "ofw", "regularized-ofw", "oaw", "metafw",
         ]  # fmt: skip
@@ -102,11 +106,10 @@ def test_compare_runs_every_method_in_both_settings(tmp_path, blobs, capsys):
 
 
 def test_compare_options_of_meta_methods(tmp_path, blobs, capsys):
-    arguments = ["compare", "--data", blobs, "--out", str(tmp_path), "--setting", "adversarial"]
-    arguments += ["--methods", "morgfw,metafw", "--preset", "mnist-adversarial", *SMALL]
-    assert main([*arguments, "--inner-steps", "3", "--sub-batch-size", "all"]) == 0
+    options = ["--setting", "adversarial", "--methods", "morgfw,metafw"]
+    options += ["--preset", "mnist-adversarial", "--inner-steps", "3", "--sub-batch-size", "all"]
+    rows = compared(blobs, tmp_path, *options)
     assert "preset mnist-adversarial" in capsys.readouterr().out
-    rows = rows_of(tmp_path / "summary.csv")
     for row, scale, momentum in zip(rows, ("100.0", "20.0"), ("2.0,0.5", "4.0,0.5"), strict=True):
         assert row["preset"] == "mnist-adversarial"
         assert (row["inner_steps"], row["sub_batch_size"]) == ("3", "all")
@@ -116,20 +119,16 @@ def test_compare_options_of_meta_methods(tmp_path, blobs, capsys):
 
 
 def test_compare_says_whose_steps_stay(tmp_path, blobs, capsys):
-    given = [*SMALL, "--methods", "ospf,regularized-ofw", "--step", "1,1"]
-    assert main(["compare", "--data", blobs, "--out", str(tmp_path), *given]) == 0
+    rows = compared(blobs, tmp_path, "--methods", "ospf,regularized-ofw", "--step", "1,1")
     assert "note: --step is not for ospf, with steps of their own" in capsys.readouterr().err
-    steps = [row["step"] for row in rows_of(tmp_path / "summary.csv")]
-    assert steps == ["", "1.0,1.0"]
+    assert [row["step"] for row in rows] == ["", "1.0,1.0"]
 
 
 def test_compare_draws_bounds(tmp_path, blobs, capsys):
-    arguments = ["compare", "--data", blobs, "--out", str(tmp_path), *SMALL, "--bounds"]
-    assert main([*arguments, "--methods", "orgfw,osfw"]) == 0
+    rows = compared(blobs, tmp_path, "--bounds", "--methods", "orgfw,osfw")
     printed, err = capsys.readouterr()
     assert err == "fastfw: note: no bound drawn for OSFW: the paper bounds ORGFW and MORGFW\n"
     assert "bound on ORGFW's regret after round 4: " in printed
-    rows = rows_of(tmp_path / "summary.csv")
     assert float(rows[0]["regret_bound"]) > float(rows[0]["regret"])
     assert rows[1]["regret_bound"] == ""
 
@@ -144,7 +143,7 @@ class Terminal(io.StringIO):
 def test_compare_shows_a_bar_on_a_terminal(tmp_path, blobs, capsys, monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    assert main(["compare", "--data", blobs, "--out", str(tmp_path), *SMALL]) == 0
+    compared(blobs, tmp_path)
     drawn = terminal.getvalue()
     assert "ORGFW, trial 1" in drawn
     assert "5/5" in drawn
@@ -161,7 +160,7 @@ def test_compare_shows_warnings_in_one_line(tmp_path, blobs, capsys, monkeypatch
     monkeypatch.setattr(setups, "best_fixed_decision", warning)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-        assert main(["compare", "--data", blobs, "--out", str(tmp_path), *SMALL]) == 0
+        compared(blobs, tmp_path)
     assert capsys.readouterr().err == "fastfw: warning: not quite there\n"
 
 
