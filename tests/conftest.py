@@ -28,7 +28,6 @@ MATHEMATICS = {
     "test_oaw",
     "test_offline::test_iterates_are_the_references",
     "test_offline::test_schedule_of_hazan_and_luo",
-    "test_offline::test_steps_of_one_and_momentary_schedules",
     "test_ofw",
     "test_problems",
     "test_reference",

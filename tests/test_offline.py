@@ -46,24 +46,31 @@ def drawn(sizes, n, seed=SEED):
     return rows
 
 
-def constant(N, q=8, b=5):
+def constant(N, q, b):
     return [None if t % q == 0 else b for t in range(N)]
+
+
+def rough(t):
+    """Steps so long that nothing of the previous point is left."""
+    return (0.3, 1.0, 0.95, 0.0)[t % 4]
 
 
 @methods
 @engines
 @problems
-def test_iterates_are_the_references(name, engine, kind):
+@pytest.mark.parametrize(("step", "q", "b"), [(0.05, 8, 5), (rough, 6, 4)])
+def test_iterates_are_the_references(step, q, b, name, engine, kind):
     learner, reference = METHODS[name]
     problem, M, start, gradient, oracle = setting(kind)
     X, y = make_data()
-    N = sized(120, 20)
-    method = learner(problem, M, **STEP, seed=SEED, start=start, engine=engine)
+    N = sized(120 if step != rough else 40, 20)
+    method = learner(problem, M, step, q, b, SEED, start=start, engine=engine)
     assert method.engine == engine
     assert np.array_equal(method.play(), start)
     result = method.fit(X, y, iterations=N, checkpoints=range(1, N + 2))
-    rows = drawn(constant(N), len(X))
-    run = reference(start, X, y, rows, [0.05] * N, gradient, oracle)
+    rows = drawn(constant(N, q, b), len(X))
+    steps = [step(t) if step == rough else step for t in range(1, N + 1)]
+    run = reference(start, X, y, rows, steps, gradient, oracle)
     assert np.abs(result.decisions - run.iterates).max() <= 1e-12
     assert np.abs(result.average - run.iterates[:-1].mean(axis=0)).max() <= 1e-12
     assert np.array_equal(result.decision, result.decisions[-1])
@@ -82,26 +89,6 @@ def test_iterates_are_the_references(name, engine, kind):
     assert (np.diff(result.seconds) >= 0).all()
     assert result.checkpoint_seconds[0] == 0.0
     assert np.array_equal(result.checkpoint_seconds[1:], result.seconds)
-
-
-@methods
-@engines
-@problems
-def test_steps_of_one_and_momentary_schedules(name, engine, kind):
-    """Steps so long that nothing of the previous point is left."""
-    learner, reference = METHODS[name]
-    problem, M, start, gradient, oracle = setting(kind)
-    X, y = make_data()
-    N = sized(40, 20)
-
-    def step(t):
-        return (0.3, 1.0, 0.95, 0.0)[t % 4]
-
-    method = learner(problem, M, step, 6, 4, SEED, start=start, engine=engine)
-    result = method.fit(X, y, iterations=N, checkpoints=range(1, N + 2))
-    steps = [step(t) for t in range(1, N + 1)]
-    run = reference(start, X, y, drawn(constant(N, 6, 4), len(X)), steps, gradient, oracle)
-    assert np.abs(result.decisions - run.iterates).max() <= 1e-12
 
 
 @engines
