@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,7 +56,8 @@ class Rounds(NamedTuple):
     models: tuple[type, ...]
     """Classes of problems."""
     kinds: tuple[str, ...] | None
-    """Kinds of rows that the set may be made of, see ``kernels.sets``; any where it is None."""
+    """Kinds of rows that the set may be made of, see ``kernels.sets``, those of the first layer
+    in one block; any and any blocks where it is None."""
     words: str
     """Both, in words."""
 
@@ -66,8 +68,13 @@ class Rounds(NamedTuple):
             return False
         if self.kinds is not None and any(block.kind not in self.kinds for block in blocks):
             return False
-        own = type(problem) is FunctionProblem
-        return own or (blocks[0].n, blocks[0].length) == problem.first_layer
+        if type(problem) is FunctionProblem:
+            return True
+        rows, length = problem.first_layer
+        ends = accumulate(block.n for block in blocks)
+        first = [block for block, end in zip(blocks, ends, strict=True) if end <= rows]
+        fits = sum(block.n for block in first) == rows and {b.length for b in first} == {length}
+        return fits and (self.kinds is None or len(first) == 1)
 
     def know(self, problem: Any) -> bool:
         """Whether there is a set that they take with this problem."""
@@ -222,9 +229,8 @@ class LinearEngine(LazyEngine):
     def lay(self, sparse: bool) -> None:
         """As `LazyEngine.lay`; of sparse rows one estimate and its bounds will do."""
         estimate = self._by_rows(self._estimate)
-        if (
-            not sparse and self.scalars[_state.ESTIMATE_SCALE] != 1.0
-        ):  # as rounds on sparse rows left it
+        if not sparse and self.scalars[_state.ESTIMATE_SCALE] != 1.0:
+            # as rounds on sparse rows left it
             estimate = estimate * estimate.dtype.type(self.scalars[_state.ESTIMATE_SCALE])
             self.scalars[_state.ESTIMATE_SCALE] = 1.0
         elif sparse == self.sparse:
