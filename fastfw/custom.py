@@ -237,8 +237,8 @@ def problem_from_function(
     Notes
     -----
     A function that Numba compiled (``@numba.njit``) is called from compiled code, without Python
-    between rounds, by `ORGFW`, `OSFW`, `RegularizedOFW`, `SVRF` and `SpiderFW` over the sets that
-    the argument `engine` of `ORGFW` names, if decisions have one axis or two; batches are then
+    between rounds, by the methods of one recursion, such as `ORGFW`, over the sets that the
+    argument `engine` of `ORGFW` names, if decisions have one axis or two; batches are then
     arrays with a row for each sample. Everywhere else it is called as any other function is.
 
     Examples

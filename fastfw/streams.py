@@ -80,8 +80,8 @@ class Dataset:
         C-contiguous and read-only.  It shares memory with what was given wherever no conversion is
         needed, so do not change that afterwards: the checks are not run again.  Sparse features
         are a ``csr_array`` with sorted indices and no column twice in a row.  Of bytes, the
-        decoded features, made on first use and kept: ORGFW, OSFW and RegularizedOFW, losses and
-        batches do without.
+        decoded features, made on first use and kept: methods of one recursion, losses and batches
+        do without.
     y : ndarray, shape (n,), intp
         Likewise.
     shape : tuple of int

@@ -26,14 +26,6 @@ CRITERIA = ("regret", "last")
 METHODS = tuple(method for method in TABLE if not method.offline)
 """Those for batches as they come: what `compare` and `grid_search` run."""
 
-NETWORK_METHODS = tuple(
-    sorted(
-        (method for method in TABLE if method.step and not method.meta),
-        key=lambda method: ("2", "1", "t", "epochs").index(method.gradients),
-    )
-)
-"""Those that train networks, in the order of tables and pictures: all with a step to choose."""
-
 
 def _plain(name: str) -> str:
     """Return the name as it is compared: lower case, without ``-``, ``_`` and spaces."""
@@ -175,6 +167,9 @@ NETWORK_PRESETS: dict[str, dict[str, Constants]] = {
     },
 }
 """The same for networks."""
+
+NETWORK_METHODS = find_methods(NETWORK_PRESETS["mnist"], TABLE)
+"""Those that train networks, which have constants for it, in the order of tables and pictures."""
 
 
 class Sizes(NamedTuple):

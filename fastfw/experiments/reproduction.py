@@ -18,7 +18,6 @@ from fastfw._messages import printable
 from fastfw.experiments.comparison import compare
 from fastfw.experiments.methods import (
     FIGURES,
-    NETWORK_METHODS,
     NETWORK_PRESETS,
     PRESETS,
     constants_in_words,
@@ -52,8 +51,10 @@ _TITLES = {
 _KINDS = {
     "figure1": ("stochastic", ("orgfw", "osfw", "regularized-ofw", "ofw", "oaw"), 400),
     "figure2": ("adversarial", ("morgfw", "metafw", "regularized-ofw", "ofw", "oaw"), 400),
-    "figure3": ("network", tuple(method.name for method in NETWORK_METHODS), 2_000),
-}
+    "figure3": (
+        "network", ("orgfw", "osfw", "regularized-ofw", "ofw", "oaw", "svrf", "spiderfw"), 2_000
+    ),
+}  # fmt: skip
 _CHECKPOINTS = 30
 _TOLERANCE = 1e-5  # of the comparator's gap, relative to its loss
 

@@ -173,7 +173,8 @@ def format_table(result: CompareResult) -> str:
             ]
     if result.trials > 1 and len(result.methods) > 1:
         foot += _differences(result)
-    if any(run.momentum == "theory" for run in result.methods):
+    guaranteed = [run for run in result.methods if result.setting in run.method.guarantees]
+    if any(run.momentum == "theory" for run in guaranteed):
         foot += [
             "momentum is theory's: constants with a guarantee, not the fastest ones; see also "
             "--momentum 1,2/3",

@@ -22,8 +22,8 @@ __all__ = ["CompiledSet"]
 class CompiledSet:
     """Rows that each lie in a set of one's own, whose vertices a compiled function writes.
 
-    `ORGFW`, `OSFW`, `RegularizedOFW`, `SVRF` and `SpiderFW` call it from compiled rounds, on dense
-    features, bytes and sparse rows, without Python in between.
+    The methods of one recursion, such as `ORGFW`, call it from compiled rounds, on dense features,
+    bytes and sparse rows, without Python in between.
 
     Parameters
     ----------
