@@ -38,7 +38,7 @@ class PastGradient:
         rows, d = problem.first_layer
         self.n_classes, self.n_rows = problem.n_classes, rows
         self._model = problem.kernel_model()
-        self._rows = kernel_rows(blocks_of(set) or [], rows)
+        self._rows = kernel_rows(blocks_of(set) or (), rows)
         self.radii = self._rows.radius
         ends = self._rows.end[rows:]
         self.first = np.array([0] * rows + [0, *ends[:-1]][: ends.size])
@@ -61,17 +61,17 @@ class PastGradient:
 
     def newest(self, engine: LazyEngine, batch: Rows, weights: npt.NDArray[np.float64]) -> Any:
         """Begin with the gradients of a batch; return its sum of losses and what is kept of it."""
-        from fastfw.kernels.history import NEWEST, add_gradient, clear
+        from fastfw.kernels import history
 
         if self._sparse:
             self.see(batch.gathered())
-        clear(self.G, self._used)
+        history.clear(self.G, self._used)
         self.tail[:] = 0.0
         kept = np.empty((batch.rows.size, self.n_rows), engine.u.dtype)
-        loss: float = add_gradient(
-            kernel_features(batch.X), self._model, batch.y, batch.rows, weights, NEWEST, kept,
-            *self.still, True, engine.u, engine.scalars[0], engine.tails[0], self.scratch, self.G,
-            self.tail, self._used,
+        loss: float = history.add_gradient(
+            kernel_features(batch.X), self._model, batch.y, batch.rows, weights,
+            history.NEWEST, kept, *self.still, True, engine.u, engine.scalars[0], engine.tails[0],
+            self.scratch, self.G, self.tail, self._used,
         )  # fmt: skip
         return loss, kept
 
@@ -82,59 +82,58 @@ class PastGradient:
 
     def add(self, engine: LazyEngine, source: Samples, step: Any, again: bool) -> None:
         """Add the gradients of samples of the past, whose outputs follow the last step."""
-        from fastfw.kernels.history import help_past, share_past
+        from fastfw.kernels import history
 
-        X, y, rows, weights, kept = source.arrays()
+        A, y, rows, weights, kept = source.arrays
         parts = max(1, min(self._threads, rows.size // _FEWEST))
         if parts - 1 > len(self._parts):
             shape = (parts - 1, *self.scratch.shape)
             self._parts, self._sums = np.zeros(shape, self.scratch.dtype), np.zeros(shape)
         words, tails = np.zeros(3, np.int64), np.zeros((parts - 1, self.tail.size))
         given = (
-            kernel_features(X), self._model, y, rows, weights, kept, *step, again, engine.u,
+            A, self._model, y, rows, weights, kept, *step, again, engine.u,
             engine.scalars[0], engine.tails[0], self.scratch, self.G, self.tail, self._used,
             self._parts[: parts - 1], self._sums[: parts - 1], tails, words,
         )  # fmt: skip
-        lead, assist = partial(share_past, *given), partial(help_past, *given)
+        lead, assist = partial(history.share_past, *given), partial(history.help_past, *given)
         in_team(lead, assist, words, parts)
 
     def vertex(self) -> Vertex | None:
         """Return the vertex that minimises ⟨gradient, v⟩, or None if it is not finite."""
-        from fastfw.kernels.history import vertices_of_columns
-        from fastfw.kernels.sets import tail_vertex, vertices
+        from fastfw.kernels import history, sets
 
         index, value = np.empty((len(self.radii), 1), np.intp), np.empty((len(self.radii), 1))
         finite = True
         if self.tail.size:
-            finite = tail_vertex(self._rows, self.tail, self.n_rows, index, value)
+            finite = sets.tail_vertex(self._rows, self.tail, self.n_rows, index, value)
         if self._sparse:
-            finite &= vertices_of_columns(self._rows, self.G, self._used, index, value)
+            finite &= history.vertices_of_columns(self._rows, self.G, self._used, index, value)
         else:
-            finite &= vertices(self._rows, self.G, index, value)
+            finite &= sets.vertices(self._rows, self.G, index, value)
         return (index[:, 0], value[:, 0]) if finite else None
 
     def slopes(self, codes: IndexArray) -> npt.NDArray[np.float64]:
         """Return ⟨gradient, v⟩ of vertices as codes: j for +r at place j, -1 - j for -r."""
-        from fastfw.kernels.history import add_tail_slopes, slopes
+        from fastfw.kernels import history
 
         out, m = np.empty(len(codes)), self.n_rows
         G = self.G.T if self._sparse else self.G
-        slopes(G, np.ascontiguousarray(codes[:, :m]), self._rounded[0], out)
+        history.slopes(G, np.ascontiguousarray(codes[:, :m]), self._rounded[0], out)
         if self.tail.size:
             rest = np.ascontiguousarray(codes[:, m:])
-            add_tail_slopes(self.tail, rest, self._rounded[m:], out)
+            history.add_tail_slopes(self.tail, rest, self._rounded[m:], out)
         return out
 
     def slope(self, point: FloatArray) -> float:
         """Return ⟨gradient, point⟩."""
-        from fastfw.kernels.history import inner
+        from fastfw.kernels import history
 
         flat = point.reshape(-1)
         W, rest = flat[: self.G.size].reshape(self.n_rows, -1), flat[self.G.size :]
         tail = float(self.tail @ rest)
         if self._sparse:
             return float((self.G[self._used] * W.T[self._used]).sum()) + tail
-        return float(inner(self.G, W)) + tail
+        return float(history.inner(self.G, W)) + tail
 
     def copy(self) -> PastGradient:
         """Return one with memory of its own."""

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
-from fastfw._csr import csr_features, csr_parts, is_sparse, kernel_features, stacked, take_rows
+from fastfw._csr import csr_features, csr_parts, is_sparse, stacked, take_rows
 from fastfw._layout import is_scale
 from fastfw.learners._base import OnlineLearner
 from fastfw.learners._engines import StepsEngine
@@ -138,7 +138,7 @@ class FusedPast(LazyEngine):
         """Play rounds t, t + 1, ..., see `Engine`."""
         n = starts.size - 1
         for i, (first, end) in enumerate(pairwise(starts.tolist())):
-            batch = self._laid(rows._replace(rows=rows.rows[first:end]))
+            batch = self._laid(type(rows)(rows.X, rows.y, rows.rows[first:end]))
             weight = self._weight(end - first)
             weights = weight * batch.weights
             loss, logits = self._add_up(batch, weights)
@@ -211,18 +211,17 @@ class FusedPast(LazyEngine):
 
     def _move(self, index: IndexArray, value: npt.NDArray[np.float64], eta: float) -> None:
         """X ← x + eta (v - x), and note what this does to the logits."""
-        from fastfw.kernels.l1 import step
-        from fastfw.kernels.rounds import move_tail
+        from fastfw.kernels import l1, rounds
 
         n, (s, weight, drift) = self._n_rows, self.scalars.tolist()
         row, place = all_rows(n), index[:n]
         places = place * n + row if self.sparse else row * self._d + place
-        s, weight = step(
+        s, weight = l1.step(
             self.u, self.low, self.sum, self.u[:0], s, weight + s, places, value[:n], eta,
             self.in_use, self.known,
         )  # fmt: skip
         if self.tails.size:
-            move_tail(self.tails[0], self.tails[1], index[n:], value[n:], eta)
+            rounds.move_tail(self.tails[0], self.tails[1], index[n:], value[n:], eta)
         self._last = 1.0 - eta, index[:n], eta * value[:n]
         # A round that found too much rounding has computed the logits anew.
         drift = 0.0 if drift > _LARGEST_DRIFT else drift
@@ -238,9 +237,9 @@ class FusedPast(LazyEngine):
         numbers, labels, shares = [none], [none], [np.empty(0)]
         logits, features = [np.empty((0, self._n_rows), real)], []
         for source in self.sources:
-            X, y, rows, weights, own = source.arrays()
-            own = own.copy()
-            history.move_outputs(kernel_features(X), rows, *self._last, own)
+            A, y, rows, weights, own = source.arrays
+            X, own = source.X, own.copy()
+            history.move_outputs(A, rows, *self._last, own)
             logits.append(own)
             numbers.append(source.numbers[: source.count])
             features.append(take_rows(X, rows) if self.sparse else X[rows])

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray, batch_parts
-from fastfw._csr import csr_features, csr_parts, is_sparse, stacked, take_rows
+from fastfw._csr import csr_features, csr_parts, is_sparse, kernel_features, stacked, take_rows
 from fastfw.problems import all_rows
 from fastfw.streams import Batch, Dataset, batch_size
 
@@ -27,7 +27,10 @@ class Samples:
     A source is a data matrix in memory, of which row numbers are kept, in increasing order and
     each only once; or a buffer of its own (`kept`) for batches that will not come back. Rows of a
     data matrix that was read from a file stand in `X` themselves until the matrix is seen again.
+    `arrays` has the data, rows, weights and logits as kernels take them.
     """
+
+    arrays: tuple[Any, ...]
 
     def __init__(
         self,
@@ -78,27 +81,20 @@ class Samples:
         source.count = count
         source.numbers[:count], source.weights[:count] = numbers, weights
         source.logits[:count] = logits
+        source._show()
         return source
 
-    @property
-    def rows(self) -> IndexArray:
-        """Where in X the samples are, read-only."""
-        if self.loaded:
-            return all_rows(self.count)
-        rows = self.numbers[: self.count]
-        rows.flags.writeable = False
-        return rows
-
-    def arrays(self) -> tuple[Any, ...]:
-        """Return the data, rows, weights and logits as kernels take them."""
-        X, y = self.X, self.y
+    def _show(self) -> None:
+        """Put what there is now into `arrays`: matrix, labels and rows are read-only."""
+        n, X, y = self.count, kernel_features(self.X), self.y
+        rows = all_rows(n) if self.loaded else self.numbers[:n]
         if self.kept:
-            y = y[: self.count]
-            X = X if is_sparse(X) else X[: self.count]
-        y.flags.writeable = False
-        if not is_sparse(X):
+            y = y[:n]
+        if not is_sparse(self.X):
+            X = X[:n] if self.kept else X
             X.flags.writeable = False
-        return X, y, self.rows, self.weights[: self.count], self.logits[: self.count]
+        y.flags.writeable = rows.flags.writeable = False
+        self.arrays = X, y, rows, self.weights[:n], self.logits[:n]
 
     def holds(self, X: Any, y: IndexArray) -> bool:
         """Whether this is the source for rows of X, by memory or, after loading, by content."""
@@ -124,7 +120,7 @@ class Samples:
         self, rows: IndexArray, given: npt.NDArray[np.float64], logits: FloatArray
     ) -> None:
         """Add rows of the data matrix; one that is there already gains weight."""
-        from fastfw.kernels.history import insert
+        from fastfw.kernels import history
 
         order = rows.argsort(kind="stable")
         ordered = rows[order]
@@ -138,8 +134,9 @@ class Samples:
         self.weights[at[known]] += weights[known]
         new = ~known
         added = numbers[new], weights[new], logits[order[new]]
-        insert(self.count, self.numbers, self.weights, self.logits, *added)
+        history.insert(self.count, self.numbers, self.weights, self.logits, *added)
         self.count += len(added[0])
+        self._show()
 
     def _reserve(self, wanted: int) -> None:
         """Make room by doubling, up to the size of the data."""
@@ -169,6 +166,7 @@ class Samples:
         self.numbers[part] = np.arange(part.start, part.stop)
         self.weights[part], self.logits[part] = given, logits
         self.count = part.stop
+        self._show()
 
     def copy(self) -> Samples:
         """Return an independent copy; data matrices and full buffers are shared."""
@@ -178,6 +176,7 @@ class Samples:
             names += ["y"] if is_sparse(self.X) else ["X", "y"]
         for name in names:
             setattr(other, name, getattr(self, name).copy())
+        other._show()
         return other
 
 

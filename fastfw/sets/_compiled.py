@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,17 +29,19 @@ class Block(NamedTuple):
     """Of a function of the user's."""
 
 
-def blocks_of(set: Any) -> list[Block] | None:
+def blocks_of(set: Any) -> tuple[Block, ...] | None:
     """Return what rows a set is made of, as its class says; None if not of rows.
 
     What a class says is not its subclasses', which may have another oracle.
     """
     own = vars(type(set)).get("_blocks")
-    return None if own is None else own(set)
+    blocks = None if own is None else own(set)
+    return None if blocks is None else tuple(blocks)
 
 
-def kernel_rows(blocks: list[Block], n_first: int) -> Any:
-    """Return these blocks as in ``kernels.sets``; the first n rows have no end."""
+@lru_cache(maxsize=8)
+def kernel_rows(blocks: tuple[Block, ...], n_first: int) -> Any:
+    """Return these blocks as in ``kernels.sets``, where nobody writes; the first n have no end."""
     from fastfw.kernels import rng, sets
 
     counts = [block.n for block in blocks]
