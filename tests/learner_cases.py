@@ -46,6 +46,7 @@ METHODS = {
     "OSFW, rough": Method(fw.OSFW, ref.osfw, ROUGH, 1),
 }
 ENGINES = ["fused", "steps"]
+engines = pytest.mark.parametrize("engine", ENGINES)
 _CLASSES = dict.fromkeys(getattr(fw, row.learner) for row in TABLE)
 #: Methods that are one recursion: what is compiled for one of them is compiled for all.
 RECURSIVE = [kind for kind in _CLASSES if issubclass(kind, RecursiveLearner)]

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from learner_cases import (
     C,
     D,
     Quadratic,
+    engines,
     make,
     make_data,
     make_stream,
@@ -30,7 +32,6 @@ from sizes import quiet, sized
 EPS = np.finfo(np.float64).eps
 
 methods = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-engines = pytest.mark.parametrize("engine", ENGINES)
 
 
 # --- against the reference ------------------------------------------------------------------------
@@ -146,16 +147,12 @@ def test_streams_of_every_kind_give_the_same_bits(engine):
     pairs = [(np.array(batch.X), np.array(batch.y)) for batch in stream]
     wanted = make(METHODS["ORGFW"], engine).run(stream)
 
-    class Thing:
-        def __init__(self, pair):
-            self.X, self.y = pair
-
     for other in (
         pairs,
         iter(pairs),
         (pair for pair in pairs),
         [list(pair) for pair in pairs],
-        [Thing(pair) for pair in pairs],
+        [SimpleNamespace(X=X, y=y) for X, y in pairs],
         [fw.Dataset(*pair) for pair in pairs],
         list(stream),
         zip([X for X, _ in pairs], [y for _, y in pairs], strict=True),

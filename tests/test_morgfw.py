@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import fastfw as fw
-from learner_cases import ENGINES, Box, Pairs
+from learner_cases import ENGINES, Box, Pairs, engines
 from meta_cases import SHAPE, assert_equals_reference, data, learner, stream
 
-engines = pytest.mark.parametrize("engine", ENGINES)
 METHODS = pytest.mark.parametrize("method", [fw.MORGFW, fw.MetaFrankWolfe])
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import fastfw as fw
 import reference_network as rn
-from learner_cases import ENGINES, POWER, read, write
+from learner_cases import ENGINES, POWER, engines, read, write
 from network_cases import (
     RADII,
     SHAPE,
@@ -33,7 +33,6 @@ LEARNERS = {
     "OAW": (fw.OAW, "oaw", STEP),
 }
 every_learner = pytest.mark.parametrize("name", LEARNERS)
-engines = pytest.mark.parametrize("engine", ENGINES)
 
 
 def make(name, engine="fused", *, shape=SHAPE, activation="sigmoid", reduction="mean", **changes):

@@ -7,10 +7,9 @@ import fastfw as fw
 import reference as ref
 from fastfw.learners._active import ActiveSet
 from history_cases import SCHEDULES, SHAPES, all_rounds, assert_follows, case, pieces
-from learner_cases import ENGINES, RADIUS, C, D, problem_and_ball
+from learner_cases import RADIUS, C, D, engines, problem_and_ball
 from sizes import sized
 
-engines = pytest.mark.parametrize("engine", ENGINES)
 STEP = SCHEDULES["paper"]
 EPS = np.finfo(np.float64).eps
 

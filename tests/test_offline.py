@@ -8,13 +8,12 @@ import reference as ref
 import reference_network as rn
 from fastfw._checks import seed_bits
 from fastfw.kernels import rng
-from learner_cases import Pairs
+from learner_cases import Pairs, engines
 from network_cases import RADII, SHAPE, inside, make_data, make_problem
 from sizes import quiet, sized
 
 METHODS = {"SVRF": (fw.SVRF, rn.svrf), "SpiderFW": (fw.SpiderFW, rn.spider_fw)}
 methods = pytest.mark.parametrize("name", METHODS)
-engines = pytest.mark.parametrize("engine", ["fused", "steps"])
 problems = pytest.mark.parametrize("kind", ["softmax", "network"])
 SEED = 7
 STEP = {"step": 0.05, "epoch_length": 8, "batch_size": 5}

@@ -21,12 +21,12 @@ from history_cases import (
     same,
 )
 from learner_cases import (
-    ENGINES,
     RADIUS,
     Box,
     C,
     D,
     Quadratic,
+    engines,
     make_data,
     problem_and_ball,
     saved_goes_on,
@@ -34,7 +34,6 @@ from learner_cases import (
 )
 from sizes import quiet
 
-engines = pytest.mark.parametrize("engine", ENGINES)
 both = pytest.mark.parametrize("method", [fw.OFW, fw.OAW])
 STEP = SCHEDULES["paper"]
 

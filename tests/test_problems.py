@@ -1,5 +1,7 @@
 """Softmax regression: gradients, layouts, dtypes, constants, bad input."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -89,11 +91,8 @@ def test_batches_are_taken_by_row_number():
     assert np.shares_memory(found.X, X)
     assert found.rows is batch.rows
 
-    class Thing:
-        def __init__(self):
-            self.X, self.y = X, y
-
-    assert problem.loss(x, Thing()) == problem.loss(x, data) == problem.loss(x, (X, y))
+    thing = SimpleNamespace(X=X, y=y)
+    assert problem.loss(x, thing) == problem.loss(x, data) == problem.loss(x, (X, y))
 
 
 # --- constants, prediction ------------------------------------------------------------------------

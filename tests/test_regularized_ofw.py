@@ -18,19 +18,18 @@ from history_cases import (
     runs,
 )
 from learner_cases import (
-    ENGINES,
     RADIUS,
     Box,
     C,
     D,
     Quadratic,
+    engines,
     make_data,
     problem_and_ball,
     read,
     write,
 )
 
-engines = pytest.mark.parametrize("engine", ENGINES)
 STEP = SCHEDULES["paper"]
 
 

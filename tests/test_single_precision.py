@@ -59,6 +59,14 @@ def test_steps_to_one_vertex(name):
     require_convex_combination(learner, step, x_1, v)
 
 
+def model(layout):
+    """A problem of five features and three classes, and a set."""
+    if layout == "network":
+        problem = fw.OneHiddenLayer(5, 2, 3)
+        return problem, problem.l1_balls(5.0, 5.0)
+    return fw.SoftmaxRegression(5, 3), fw.RowL1Ball((3, 5), 5.0)
+
+
 ONLINE = [fw.ORGFW, fw.OSFW, fw.RegularizedOFW, fw.OFW, fw.OAW]
 META = [fw.MORGFW, fw.MetaFrankWolfe]
 
@@ -73,10 +81,7 @@ def test_single_precision_follows_double(kind, layout, step):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((6, 5)), np.array([0, 1, 2, 0, 1, 2])
     X += 4.0 * np.eye(3, 5)[y]
-    problem, S = fw.SoftmaxRegression(5, 3), fw.RowL1Ball((3, 5), 5.0)
-    if layout == "network":
-        problem = fw.OneHiddenLayer(5, 2, 3)
-        S = problem.l1_balls(5.0, 5.0)
+    problem, S = model(layout)
     start = np.asarray(S.lmo(rng.standard_normal(S.shape)), float)
     given = {"start": start, "step": step, "engine": "steps" if layout == "steps" else "fused"}
     if kind in META:
@@ -108,10 +113,7 @@ ONCE_SINGLE += ("tail_snapshot", "tail_gradients")
 def test_files_of_0_1_0(kind, layout, tmp_path):
     rng = np.random.default_rng(0)
     data = fw.Dataset(rng.standard_normal((6, 5)).astype("f4"), [0, 1, 2, 0, 1, 2])
-    problem, S = fw.SoftmaxRegression(5, 3), fw.RowL1Ball((3, 5), 5.0)
-    if layout == "network":
-        problem = fw.OneHiddenLayer(5, 2, 3)
-        S = problem.l1_balls(5.0, 5.0)
+    problem, S = model(layout)
     learner = kind(problem, S, dtype="f4", engine="steps" if layout == "steps" else "fused")
 
     def go_on(learner, seed):
