@@ -30,8 +30,6 @@ class Samples:
     `arrays` has the data, rows, weights and logits as kernels take them.
     """
 
-    arrays: tuple[Any, ...]
-
     def __init__(
         self,
         X: Any,
@@ -51,6 +49,7 @@ class Samples:
         self.numbers = np.empty(capacity, np.intp)
         self.weights = np.empty(capacity)
         self.logits = np.empty((capacity, n_outputs), dtype)
+        self._show()
 
     @classmethod
     def restored(
@@ -114,7 +113,9 @@ class Samples:
 
     def attach(self, X: Any, y: IndexArray) -> None:
         """Read rows from this very matrix, which `holds` them, from now on."""
-        self.X, self.y, self.loaded = X, y, False
+        if X is not self.X or y is not self.y:
+            self.X, self.y, self.loaded = X, y, False
+            self._show()
 
     def add_rows(
         self, rows: IndexArray, given: npt.NDArray[np.float64], logits: FloatArray
