@@ -316,7 +316,7 @@ LARGE_SEEDS = [{"seed": 10**4000}, {"seed": [3] * 100_000}]
 HEADERS = [
     *(b"", b"{", b"[]", b"null", b"3", b'"text"', b"\xff\xfe", b"[" * 100_000, b'{"t": 1}'),
     *({name: ...} for name in PARTS),
-    {"fastfw learner": 3},
+    {"fastfw learner": 4},
     {"fastfw learner": None},
     {"method": "OSFW"},
     {"method": "object"},

@@ -2,7 +2,8 @@
 
     python tests/test_old_files.py FOLDER
 
-writes such files at the commit that is checked out; tests/data/learners-0.1.0.zip was made of them.
+writes such files at the commit that is checked out; the archives in tests/data were made of them,
+by version 0.1.0 and by a development version that wrote form 2.
 """
 
 import io
@@ -16,7 +17,7 @@ from scipy import sparse
 
 import fastfw as fw
 
-ARCHIVE = Path(__file__).with_name("data") / "learners-0.1.0.zip"
+ARCHIVES = ("learners-0.1.0.zip", "learners-form-2.zip")
 N, D, C, HALF, ROUNDS = 12, 5, 3, 6, 14
 
 i, j = np.arange(N)[:, np.newaxis], np.arange(D)
@@ -120,10 +121,11 @@ def half(name):
     return learner
 
 
+@pytest.mark.parametrize("archived", ARCHIVES)
 @pytest.mark.parametrize("name", LEARNERS)
-def test_learners_of_old_files_go_on(name, tmp_path):
+def test_learners_of_old_files_go_on(name, archived, tmp_path):
     kind, problem, _, _, layout = LEARNERS[name]
-    with zipfile.ZipFile(ARCHIVE) as archive:
+    with zipfile.ZipFile(Path(__file__).with_name("data") / archived) as archive:
         (tmp_path / name).write_bytes(archive.read(name))
         with np.load(io.BytesIO(archive.read("expected.npz"))) as found:
             decision, average = found[name], found[f"{name} average"]

@@ -24,8 +24,8 @@ from fastfw.problems import SoftmaxRegression
 
 __all__ = ["load", "save"]
 
-#: What is written; 1 is of version 0.1.0.
-_FORMAT = 2
+#: What is written; 1 is of version 0.1.0, and from 3 on the five linear methods have one state.
+_FORMAT = 3
 
 #: Problems that are made again from numbers and names alone, with the names of these.
 _PROBLEMS: dict[type, tuple[str, ...]] = {
@@ -40,7 +40,7 @@ _SETS: dict[str, type] = {
 
 
 class Earlier(dict[str, Any]):
-    """A state that version 0.1.0 wrote, which kept all in the decisions' dtype."""
+    """A state of an earlier form; version 0.1.0 kept all in the decisions' dtype."""
 
     def upgraded(self, engine: Any, forms: dict[str, Any]) -> dict[str, Any]:
         """Return it as it is written now, in arrays that are about as large as the file."""
@@ -52,7 +52,7 @@ class Earlier(dict[str, Any]):
                 arrays.setdefault(name, np.zeros_like(own))
             elif own.dtype == np.float64 and name in arrays and arrays[name].dtype == np.float32:
                 arrays[name] = arrays[name].astype(np.float64)
-        return arrays
+        return {name: array for name, array in arrays.items() if array.size or name in forms}
 
 
 def save(learner: Any, path: str | PathLike[str]) -> None:
@@ -127,7 +127,7 @@ def _rebuild(
     schedules: dict[str, object],
 ) -> Any:
     header = json.loads(stored.pop("header").read().tobytes())
-    if not isinstance(header, dict) or header.get("fastfw learner") not in (1, _FORMAT):
+    if not isinstance(header, dict) or header.get("fastfw learner") not in (1, 2, _FORMAT):
         raise ValueError("it has no header of this format")
     if header["method"] != cls.__name__:
         raise ValueError(f"it holds a learner of {header['method']!r}; use that class's load")
@@ -166,7 +166,7 @@ def _rebuild(
     for name in stored:
         if not name.startswith("state."):
             raise ValueError(f"it holds an unknown array {name!r}")
-    kind = Earlier if header["fastfw learner"] == 1 else dict
+    kind = Earlier if header["fastfw learner"] < _FORMAT else dict
     state = kind((name.removeprefix("state."), array) for name, array in stored.items())
     learner._restore(header["t"], engine, state)
     return learner

@@ -28,7 +28,7 @@ __all__ = ["LINEAR", "META", "PAST", "LinearEngine", "Plan", "Rounds", "in_round
 #: The rows of the tails that are part of the state.
 _TAILS = {"tail": _state.NOW, "tail_other": _state.OTHER, "tail_sum": _state.SUM}
 
-#: What version 0.1.0 called parts of the state.
+#: What files of forms 1 and 2 call parts of the state.
 _OLD_NAMES = {
     "previous": "other", "snapshot": "other", "gradients": "estimate",
     "tail_previous": "tail_other", "tail_snapshot": "tail_other",
@@ -301,11 +301,12 @@ class LinearEngine(LazyEngine):
             own[...] = arrays[name]
 
     def upgraded(self, arrays: Arrays) -> Arrays:
-        """Return a state that version 0.1.0 wrote under the names and in the form of `arrays`."""
+        """Return a state of an earlier form under the names and in the form of `arrays`."""
         found = {_OLD_NAMES.get(name, name): a for name, a in arrays.items() if a.size}
-        if "x" in found:  # a function's state has no first layer
+        if "x" in found:
             found = {f"tail_{name}": a.reshape(-1) for name, a in found.items()}
             found["tail"] = found.pop("tail_x")
+        if self._is_function:  # its state has no first layer
             found["u"] = self.u
         if "tails" in found:
             found["tail"], found["tail_sum"] = found.pop("tails")
@@ -320,7 +321,7 @@ class LinearEngine(LazyEngine):
             if name in ("low", "index", "value", "tail_other"):  # not everybody kept these
                 found.setdefault(name, np.zeros_like(own))
             if name in ("index", "value"):
-                found[name] = found[name].reshape(-1, 1)
+                found[name] = found[name].reshape(own.shape)
             if name in ("u", "sum", "estimate") and found[name].ndim == 2:
                 found[name] = self._wide(found[name][:, : self._width])
             if name == "sum" or name.startswith("tail"):
