@@ -499,8 +499,9 @@ TURNS = [
             (fw.RegularizedOFW, {"rounds": 40, "step": "line-search"}),
             (fw.RegularizedOFW, {**PULLED, "step": "line-search"}),
         ],
-        ["softmax", "network", "vertices with more entries"],
+        ["softmax", "network", "sets with more entries"],
     ),
+    *(((method.learner, method.options), "more than the tail's") for method in METHODS.values()),
     ((fw.OFW, {}), "softmax"),
 ]
 
@@ -510,12 +511,14 @@ TURNS = [
 def test_dense_and_sparse_batches_in_turn(method, model, dtype):
     """The state goes from one layout to the other, the estimate's scale and a start included."""
     A, y = make_data(dtype=dtype)
-    problem, M = problem_and_ball(D)
-    if model != "softmax":
+    if model in ("softmax", "sets with more entries"):
+        problem, M = problem_and_ball(D)
+        M = M if model == "softmax" else fw.RowKSparsePolytope((C, D), 3, 2.0)
+    else:
         problem = fw.OneHiddenLayer(D, 3, C)
         M = problem.l1_balls(3.0, 2.0)
-    if model == "vertices with more entries":  # than those of the tail
-        M = fw.ProductSet({**M.sets, "W1": fw.RowKSparsePolytope((3, D), 3, 3.0)})
+        if model != "network":
+            M = fw.ProductSet({**M.sets, "W1": fw.RowKSparsePolytope((3, D), 3, 3.0)})
     kind, options = method
     start = random_vertex(M, np.random.default_rng(3)) / 2
     wanted, learner, turning = (
