@@ -241,7 +241,8 @@ def _join(d, c, j, leaders, ceilings):
     n = leaders[0]
     if n + 1 == leaders.shape[0]:
         best = np.empty(_n_kept(leaders), np.intp)
-        ceilings[c] = _lead(d[:, c], leaders, best)
+        # what leaders lost may leave the least of them below others that never were
+        ceilings[c] = max(ceilings[c], _lead(d[:, c], leaders, best))
         _keep(leaders, best)
         n = leaders[0]
         if not abs(d[j, c]) > ceilings[c]:

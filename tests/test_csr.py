@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -334,6 +334,7 @@ def test_vertex_is_the_first_largest(d, n_classes, seed):
 
 @quick
 @given(st.integers(1, sized(3000, 90)), st.integers(1, 20), st.integers(0, 2**32 - 1))
+@example(9, 13, 30)  # leaders shrink, and there is no room for one more
 def test_bounds_lead_to_the_first_largest(n, n_classes, seed):
     """After rows grow, shrink and tie; after the bounds were shrunk or forgotten."""
     rng = np.random.default_rng(seed)
@@ -363,6 +364,8 @@ def test_bounds_lead_to_the_first_largest(n, n_classes, seed):
         assert largest == np.abs(d).max()
         assert not slots.any()
         for c in range(n_classes):
+            others = np.delete(np.abs(d[:, c]), leaders[c, 1 : 1 + leaders[c, 0]])
+            assert (others <= tree[-1, c]).all()
             found = np.empty(few, np.intp)
             top = bounds.first_k_largest(d, edges, tree, leaders, c, found)
             assert found.tolist() == sorted(np.argsort(-np.abs(d[:, c]), kind="stable")[:few])
