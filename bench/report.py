@@ -28,14 +28,14 @@ from inspect import getdoc
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import later_methods, network, scale
+from bench import later_methods, networks, scale
 from bench.compare import (
     blas,
     classifiers,
     handicap,
     one_thread,
     profile,
-    rounds,
+    round_times,
     shapes,
     text,
     touched,
@@ -120,10 +120,10 @@ class Section(NamedTuple):
 
 SECTIONS = {
     "rounds": Section(
-        "Rounds beside NumPy", rounds.beside_numpy,
+        "Rounds beside NumPy", round_times.beside_numpy,
         "A round by NumPy as the paper writes it and by fastfw, per method",
     ),
-    "peers": Section("Rounds beside other libraries", rounds.beside_others),
+    "peers": Section("Rounds beside other libraries", round_times.beside_others),
     "shapes": Section(
         "From 2 to 1000 classes, from 2 to 100,000 features", shapes.shapes,
         "Useful operations per second of a round over operations per byte of the batch",
@@ -133,14 +133,14 @@ SECTIONS = {
     "classifiers": Section("Beside scikit-learn's linear classifiers", classifiers.classifiers),
     "touched": Section("Rounds that touch little", touched.touched),
     "text": Section("Text beside other linear classifiers", text.text),
-    "network-starts": Section("Where a network starts", network.starts),
+    "network-starts": Section("Where a network starts", networks.starts),
     "workers": Section(
         "Rounds on a cluster", scale.workers,
         "Milliseconds of a round against workers, and what they would be without communication",
     ),
     "memory": Section("Memory of a run over chunks", scale.memory),
     "network-gap": Section(
-        "Proposition 1 measured", network.gap,
+        "Proposition 1 measured", networks.gap,
         "Smallest Frank-Wolfe gap against rounds, on logarithmic axes",
     ),
     "tracked": Section("Tracked from commit to commit", tracked),

@@ -10,7 +10,7 @@ import pytest
 from bench.compare import cases
 from bench.compare.cases import CASES, Case
 from bench.compare.data import CIFAR10, MNIST
-from bench.compare.rounds import SIDES
+from bench.compare.round_times import SIDES
 from bench.compare.turns import Work
 from reference import orgfw, power_schedule
 

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from bench import report
-from bench.compare import peers, pictures, profile, rounds, shapes, turns
+from bench.compare import peers, pictures, profile, round_times, shapes, turns
 from bench.compare.cases import CASES, Case
 from bench.compare.data import MNIST, NETWORK, Shape
 
@@ -20,7 +20,7 @@ def test_ratios_are_medians_over_pairs():
     assert (result.ratio, result.ratio_observe) == (5.0, 4.0)
     assert (result.quickest, result.ratio_quickest) == (1.0, 5.0)
     wanted = ["x", "8.000", "2.000", "2.000", "5.0", "4.0", "5.0", "2.00"]
-    assert rounds.line(result).split() == wanted
+    assert round_times.line(result).split() == wanted
 
 
 def test_sides_take_turns_and_only_playing_is_timed():
@@ -135,7 +135,7 @@ def test_three_figures(value, text):
 def test_peers_that_are_missing_are_skipped_with_a_word():
     assert peers.missing("numpy") is None
     assert peers.missing("no_such_package") == "skipped: no_such_package is not installed"
-    table = rounds.Table("title", "ms/round", floor=0.5)
+    table = round_times.Table("title", "ms/round", floor=0.5)
     table.add("ours", lambda: lambda: None, 10)
     table.skipped.append(("theirs", "skipped: it is not installed"))
     lines = table.measure(3, clock=iter(range(100)).__next__)
@@ -166,7 +166,7 @@ def test_peers_play_the_same_on_the_network():
 
 def test_tables_are_printed(capsys, monkeypatch):
     monkeypatch.setattr(report, "handicap", lambda: None)
-    for module in (rounds, shapes):
+    for module in (round_times, shapes):
         monkeypatch.setattr(module, "machine_limits", lambda dtype: (1e10, 1e11))
     monkeypatch.setattr(shapes, "SIZES", ((2, 10), (3, 20)))
     assert report.main(["peers", "rounds", "--only", "network float32", "--turns", "2"]) == 0

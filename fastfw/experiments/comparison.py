@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from fastfw import _checks
 from fastfw._csr import is_sparse
-from fastfw.experiments.bounds import Bound, find_bound
 from fastfw.experiments.methods import (
     PRESETS,
     SETTINGS,
@@ -33,6 +32,7 @@ from fastfw.experiments.setups import (
     regression,
     take_data,
 )
+from fastfw.experiments.theorems import Bound, find_bound
 from fastfw.experiments.trials import Arrays, Plan, Progress, experiment, parallel_for
 from fastfw.learners._method import SUB_BATCH, Constants
 from fastfw.regret import regret, suboptimality
@@ -115,7 +115,7 @@ def compare(
         Rows that these two draw from the batch for each inner step; None for the whole batch.
     bounds : bool, default False
         Whether to compute the theorems' bounds on regret where they apply; see
-        `fastfw.experiments.bounds`.
+        `fastfw.experiments.theorems`.
     tol : float, default 1e-6
         The comparator's certified gap, relative to its loss, is at most this.
     folder : path-like, optional

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fastfw.experiments.bounds import Bound
 from fastfw.experiments.methods import Method
+from fastfw.experiments.theorems import Bound
 from fastfw.learners._method import Pair
 from fastfw.traces import Trace
 

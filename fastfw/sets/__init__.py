@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fastfw.sets.birkhoff import *
     from fastfw.sets.flow import *
     from fastfw.sets.ksparse import *
-    from fastfw.sets.l1 import *
+    from fastfw.sets.l1_ball import *
     from fastfw.sets.nuclear import *
     from fastfw.sets.own import *
     from fastfw.sets.product import *
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SETS = {
     "RowL1Ball": "rows",
     "RowKSparsePolytope": "ksparse",
-    "L1Ball": "l1",
+    "L1Ball": "l1_ball",
     "Simplex": "simplex",
     "LInfBall": "balls",
     "L2Ball": "balls",
@@ -47,7 +47,7 @@ SETS = {
 VERTICES = {
     "Vertex": "_vertex",
     "RowVertex": "rows",
-    "L1Vertex": "l1",
+    "L1Vertex": "l1_ball",
     "SignVertex": "balls",
     "GroupVertex": "balls",
     "KSparseVertex": "ksparse",

@@ -12,7 +12,7 @@ from fastfw._checks import FloatArray, positive_int
 from fastfw.sets._compiled import Block
 from fastfw.sets._convex import RadiusSet
 from fastfw.sets._projections import project_simplex
-from fastfw.sets.l1 import L1Vertex
+from fastfw.sets.l1_ball import L1Vertex
 
 __all__ = ["Simplex"]
 
