@@ -72,15 +72,18 @@ def progress_bar() -> Iterator[Callable[[int, int, str], None] | None]:
         yield progress
 
 
-def say_if_cold() -> None:
-    """Say that kernels are compiled, where none was yet, to who sees no bar."""
+def tell_if_cold(progress: Callable[[int, int, str], None] | None) -> bool:
+    """Whether no kernel is kept yet; who sees no bar is told that they are compiled."""
     import numba
 
     from fastfw.kernels import _cache
 
     folder, _ = _cache.place()
-    if not numba.config.DISABLE_JIT and not (folder and any(folder.glob(f"*{_cache.SUFFIX}"))):
+    kept = folder is not None and any(folder.glob(f"*{_cache.SUFFIX}"))
+    cold = not (kept or numba.config.DISABLE_JIT)
+    if cold and progress is None:
         say("compiling kernels, once, about a minute")
+    return cold
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import hashlib
 import multiprocessing
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ DTYPES = ("float64", "float32")
 # --- what is compiled -------------------------------------------------------------------------
 
 
-def steps() -> dict[str, dict[str, Callable[[], None]]]:
+def steps() -> dict[str, dict[str, Callable[[], object]]]:
     """Return what is to be done for each dtype of the parameters, by name.
 
     Learners play a few rounds on a handful of rows, which are the very calls that real runs make,
@@ -94,11 +94,9 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
             second.run(stream)
         problem.loss(M.start(), data)
 
-    def evaluate(data: dict[str, Any]) -> None:
-        best = fastfw.best_fixed_decision(softmax, ball, data["dense"].X, y, tol=0.1)
-        softmax.loss(best.decision, data["dense"])
-        for kind in ("bytes", "sparse rows"):
-            softmax.gradient(ball.start(), data[kind])
+    def evaluate(data: Any) -> None:
+        best = fastfw.best_fixed_decision(softmax, ball, data.X, y, tol=0.1)
+        softmax.loss(best.decision, data)
 
     def fit(data: Any) -> None:
         for method in (fastfw.SVRF, fastfw.SpiderFW):
@@ -117,7 +115,7 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
         leader = fastfw.FTPL().on(ball, rounds=2, dtype=dtype)
         leader.observe(np.asarray(leader.play()))
 
-    def work(dtype: str) -> dict[str, Callable[[], None]]:
+    def work(dtype: str) -> dict[str, Callable[[], object]]:
         few = (X * (X > 0.8)).astype(dtype)  # whole batches of such rows go another way
         data: dict[str, Any] = {
             "dense": fastfw.Dataset(X.astype(dtype), y),
@@ -125,7 +123,9 @@ def steps() -> dict[str, dict[str, Callable[[], None]]]:
             "sparse rows": fastfw.Dataset(sparse.csr_array(few), y),
             "bytes": fastfw.Dataset((255 * X).astype(np.uint8), y, scale=1 / 255).astype(dtype),
         }
-        todo: dict[str, Callable[[], None]] = {"comparator": partial(evaluate, data)}
+        todo: dict[str, Callable[[], object]] = {"comparator": partial(evaluate, data["dense"])}
+        for kind in ("bytes", "sparse rows"):
+            todo[f"gradient, {kind}"] = partial(softmax.gradient, ball.start(), data[kind])
         for name, (kind, learners, features, options) in table.items():
             todo[name] = partial(play, kind, learners, data[features], options)
         todo["threads, past"] = partial(remember, data["dense"])
@@ -217,7 +217,7 @@ def one_at_a_time(dispatchers: dict[str, Any], folder: Path) -> None:
         dispatcher._cache = _Shared(dispatcher._cache.name, folder)
 
 
-_TODO: dict[str, dict[str, Callable[[], None]]] = {}
+_TODO: dict[str, dict[str, Callable[[], object]]] = {}
 """In a process that compiles for others, what there is to do."""
 
 
@@ -237,25 +237,38 @@ def _do(asked: tuple[str, str]) -> tuple[str, str]:
 # --- processes --------------------------------------------------------------------------------
 
 
-def warm_up(progress: Progress | None = None, jobs: int | None = None) -> int:
-    """Compile every kernel for float64 and float32, so that later runs find them; steps made.
+def warm_up(
+    progress: Progress | None = None,
+    jobs: int | None = None,
+    dtypes: Collection[str] = DTYPES,
+    names: Collection[str] | None = None,
+) -> int:
+    """Compile kernels for these dtypes, so that later runs find them; the number of steps made.
 
-    By default a process for each core that this one may use. They take steps of different dtypes
-    in turn, which have next to no variant in common; what two of them come to is compiled by the
-    first, and read from the cache by the second. With one job everything is compiled here, and so
-    is what another process left undone.
+    Parameters
+    ----------
+    progress : callable, optional
+        Called as ``progress(done, total, what)``.
+    jobs : int, optional
+        How many processes share the work, by default one for each core that this one may use. They
+        take steps of different dtypes in turn, which have next to no variant in common; what two of
+        them come to is compiled by the first, and read from the cache by the second. With one job
+        everything is compiled here, and so is what another process left undone.
+    dtypes, names : collection of str, optional
+        Of the parameters, and of `steps`; by default all of them.
     """
-    todo = [(dtype, name) for dtype, own in steps().items() for name in own]
+    table = steps()
+    chosen = [name for name in table[DTYPES[0]] if names is None or name in names]
+    todo = [(dtype, name) for name in chosen for dtype in dtypes]
     total = len(todo)
     jobs = min(cores() if jobs is None else jobs, total)
     tell = progress or (lambda *_: None)
     if jobs > 1 and _can_share():
         done = set(_in_processes(todo, jobs, tell))
         todo = [asked for asked in todo if asked not in done]
-    own = steps() if todo else {}
     for number, (dtype, name) in enumerate(todo, total - len(todo)):
         tell(number, total, f"{name}, {dtype}")
-        own[dtype][name]()
+        table[dtype][name]()
     tell(total, total, "done")
     return total
 
@@ -272,11 +285,10 @@ def _can_share() -> bool:
 def _in_processes(
     todo: list[tuple[str, str]], jobs: int, tell: Progress
 ) -> Iterator[tuple[str, str]]:
-    """Let other processes do steps, of all dtypes in turn; those that are done, as they are done.
+    """Let other processes do steps; those that are done, as they are done.
 
     A step that fails is left to this process, and so are all when one of the others dies.
     """
-    turns = zip(*([asked for asked in todo if asked[0] == dtype] for dtype in DTYPES), strict=True)
     with (
         tempfile.TemporaryDirectory(prefix="fastfw-warmup-") as folder,
         contextlib.ExitStack() as at_end,
@@ -287,7 +299,7 @@ def _in_processes(
                 jobs, multiprocessing.get_context("spawn"), _begin, (Path(folder),)
             )
             at_end.callback(executor.shutdown, cancel_futures=True)
-            futures = [executor.submit(_do, asked) for turn in turns for asked in turn]
+            futures = [executor.submit(_do, asked) for asked in todo]
             for process in executor._processes.values():
                 at_end.callback(process.terminate)
         tell(0, len(todo), "starting")

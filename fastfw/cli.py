@@ -38,8 +38,8 @@ from fastfw._output import (
     remove_empty,
     resumable,
     say,
-    say_if_cold,
     silence_stdout,
+    tell_if_cold,
     unusable_input,
     write,
 )
@@ -226,12 +226,14 @@ def _run(
     files: tuple[str, ...],
     notes: Sequence[str | None] = (),
     keep: bool = False,
+    kernels: Sequence[str] = (),
     **more: Any,
 ) -> int:
     """Carry out an experiment with the options of these names, and deliver its report.
 
-    What is wrong before the work begins is the input's fault. Trials are kept as they finish,
-    and, unless `keep` says so, no longer than until the files are there.
+    What is wrong before the work begins is the input's fault. On an empty cache, all cores compile
+    `kernels` first, steps of the warm-up. Trials are kept as they finish, and, unless `keep` says
+    so, no longer than until the files are there.
     """
     out = Path(options.out)
     try:
@@ -255,8 +257,10 @@ def _run(
                 plan = prepared(experiment)(**given, **more, n_jobs=jobs, progress=progress)
             for note in filter(None, notes):
                 say(f"note: {note}")
-            if progress is None:
-                say_if_cold()
+            if tell_if_cold(progress) and kernels:
+                from fastfw._warmup import warm_up
+
+                warm_up(progress, dtypes=[options.dtype or "float64"], names=kernels)
             try:
                 result = plan.carry_out()
             except FloatingPointError as error:  # features too large or too small
@@ -296,6 +300,7 @@ def _compare(options: argparse.Namespace) -> int:
         "inner_steps bounds",
         ("regret.csv", "summary.csv", "regret.png"),
         notes,
+        kernels=["comparator", *(method.label for method in methods)],
         sub_batch_size=options.sub_batch_size,
         folder=Path(options.out) / "trials",
     )
@@ -393,8 +398,7 @@ def _warmup(options: argparse.Namespace) -> int:
     before = after = cache_state()
     if not is_warm():
         with progress_bar() as progress:
-            if progress is None:
-                say_if_cold()
+            tell_if_cold(progress)
             warm_up(progress, jobs=options.jobs)
         note_warm()
         after = cache_state()

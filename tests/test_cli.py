@@ -14,7 +14,7 @@ import pytest
 
 import fastfw as fw
 from experiment_cases import SMALL, python, rows_of
-from fastfw import _output, cli
+from fastfw import _output, _warmup, cli
 from fastfw._info import cache_state
 from fastfw.cli import main
 from fastfw.experiments import METHODS, compare, figures, setups
@@ -54,14 +54,22 @@ def test_who_sees_no_bar_is_told_of_the_first_compilation(tmp_path, blobs, capsy
 
     monkeypatch.setattr(numba.config, "DISABLE_JIT", 0)
     monkeypatch.setattr(_cache, "place", lambda: (tmp_path, ""))
-    _output.say_if_cold()
+    assert _output.tell_if_cold(None)
     assert capsys.readouterr().err == "fastfw: compiling kernels, once, about a minute\n"
+    assert _output.tell_if_cold(print)
     (tmp_path / f"one{_cache.SUFFIX}").touch()
-    _output.say_if_cold()
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr(cli, "say_if_cold", lambda: print("cold"))
-    compared(blobs, tmp_path)
-    assert capsys.readouterr().out.startswith("cold\n")
+    assert not _output.tell_if_cold(None)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_on_an_empty_cache_what_is_compared_is_compiled_first(tmp_path, blobs, monkeypatch, dtype):
+    asked = []
+    monkeypatch.setattr(cli, "tell_if_cold", lambda progress: True)
+    monkeypatch.setattr(_warmup, "warm_up", lambda *_, **what: asked.append(what))
+    compared(blobs, tmp_path, "--methods", "osfw,oaw", "--dtype", dtype)
+    assert asked == [{"dtypes": [dtype], "names": ["comparator", "OSFW", "OAW"]}]
+    assert set(asked[0]["names"]) <= set(_warmup.steps()[dtype])
 
 
 def test_compare_passes_every_option_on(tmp_path, blobs, capsys):

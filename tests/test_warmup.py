@@ -126,9 +126,14 @@ def few_steps(monkeypatch):
 def test_one_job_does_everything_here(few_steps):
     told = []
     assert _warmup.warm_up(lambda *what: told.append(what), jobs=1) == 4
-    assert few_steps == [(dtype, name) for dtype in _warmup.DTYPES for name in ("a", "b")]
+    assert few_steps == [(dtype, name) for name in ("a", "b") for dtype in _warmup.DTYPES]
     assert [number for number, _, _ in told] == [0, 1, 2, 3, 4]
     assert {total for _, total, _ in told} == {4}
+
+
+def test_only_what_is_named_is_compiled(few_steps):
+    assert _warmup.warm_up(jobs=1, dtypes=["float32"], names=["b", "c"]) == 1
+    assert few_steps == [("float32", "b")]
 
 
 def test_what_other_processes_leave_undone_is_done_here(few_steps, monkeypatch):
