@@ -345,7 +345,7 @@ class _InTurn(Chunks):
         self._source, found = source, []
         form: tuple[int, Any] = 0, None
         for k, chunk in enumerate(source):
-            self.reads_ahead = isinstance(chunk, _Pair)  # others may be tied to their thread
+            self.reads_ahead &= isinstance(chunk, _Pair)  # others may be tied to their thread
             y = chunk.y if isinstance(chunk, _Pair) else batch_parts(chunk)[1]
             found.append(labels(y, name=f"y of chunk {k}"))
             if k == 0:  # of files, features are read when they are needed

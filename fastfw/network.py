@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -130,10 +130,6 @@ class OneHiddenLayer(Classification):
                 "b2": L1Ball(C, bias_radius, ties, (seed, 3)),
             }
         )
-
-    def with_reduction(self, reduction: str) -> OneHiddenLayer:
-        """Return the same problem with another reduction."""
-        return replace(self, reduction=reduction)
 
     @property
     def first_layer(self) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,7 @@ from fastfw.streams import Batch, Dataset
 
 __all__ = ["Classification", "SoftmaxRegression"]
 
-
+C = TypeVar("C", bound="Classification")
 _NO_WEIGHTS = np.empty(0)
 _NO_WEIGHTS.flags.writeable = False
 
@@ -128,6 +128,10 @@ class Classification:
         keep("n_features", positive_int(self.n_features, "n_features"))
         keep("n_classes", positive_int(self.n_classes, "n_classes", minimum=2))
         choice(self.reduction, "reduction", ("mean", "sum"))
+
+    def with_reduction(self: C, reduction: str) -> C:
+        """Return the same problem with another reduction."""
+        return replace(self, reduction=reduction)  # type: ignore[type-var]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -365,10 +369,6 @@ class SoftmaxRegression(Classification):
         A = features(X, n_features=self.n_features, sparse=True)
         Z: FloatArray = A @ self._split(x, A.dtype)[0].T
         return Z
-
-    def with_reduction(self, reduction: str) -> SoftmaxRegression:
-        """Return the same problem with another reduction."""
-        return replace(self, reduction=reduction)
 
     def smoothness(self, X: npt.ArrayLike) -> float:
         """Return a Lipschitz constant of the gradient of f on any batch of rows of X.

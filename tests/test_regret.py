@@ -215,7 +215,7 @@ def test_decompositions_that_fail_leave_the_best_point(monkeypatch, kind, name, 
     ball = fw.RowL1Ball((n_classes, X.shape[1]), 30.0)
     if kind == "faces":  # with the interior-point method, which is not asked where all goes well
         monkeypatch.setattr(_solver, "_spectral_steps", lambda product, project, z, r, **_: (z, r))
-    own = {"faces": ball, "ball": fw.LInfBall(ball.shape, 9.0), "oracle": oracle_of(ball)}[kind]
+    own = {"faces": ball, "ball": fw.LInfBall(ball.shape, 9.0), "oracle": without_faces(ball)}[kind]
     problem, steps = fw.SoftmaxRegression(X.shape[1], n_classes), 5 if kind == "oracle" else 40
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -226,7 +226,8 @@ def test_decompositions_that_fail_leave_the_best_point(monkeypatch, kind, name, 
     assert best.value < np.log(n_classes)
 
 
-def oracle_of(own):
+def without_faces(own):
+    """A set of one's own: its oracle and nothing else."""
     return SimpleNamespace(shape=own.shape, lmo=own.lmo)
 
 

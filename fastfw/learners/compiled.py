@@ -56,8 +56,9 @@ class Rounds(NamedTuple):
     models: tuple[type, ...]
     """Classes of problems."""
     kinds: tuple[str, ...] | None
-    """Kinds of rows that the set may be made of, see ``kernels.sets``, those of the first layer
-    in one block; any and any blocks where it is None."""
+    """Kinds of rows, see ``kernels.sets``, that the set may be made of; None stands for all.
+
+    Where they are named, the first layer has to be one block."""
     words: str
     """Both, in words."""
 
