@@ -9,11 +9,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from queue import SimpleQueue
 from threading import Thread
+from typing import Any
 
-from fastfw._checks import positive_int
+import numpy as np
+import numpy.typing as npt
+
+from fastfw._checks import FloatArray, IndexArray, positive_int
 from fastfw._info import cores
+
+__all__ = ["VARIABLE", "call_helpers", "in_team", "make_team", "number_of_threads", "quiet"]
 
 #: The environment variable that says how many threads learners use by default.
 VARIABLE = "FASTFW_NUM_THREADS"
@@ -71,3 +78,55 @@ def call_helpers(task: Callable[[], object], n: int) -> None:
     if _tasks.qsize() < _MOST_WAITING:
         for _ in range(n):
             _tasks.put(task)
+
+
+# --- compiled rounds that share a batch -------------------------------------------------------
+
+
+def make_team(
+    threads: int, starts: IndexArray, u: FloatArray, entries: int
+) -> tuple[npt.NDArray[Any], ...]:
+    """Return what so many threads share that play rounds, or fewer, see ``kernels.teams``."""
+    from fastfw.kernels.teams import GROUP, LISTS
+
+    if threads > 1:  # not more than the largest batch has parts
+        threads = max(1, min(threads, -(-int(np.diff(starts).max(initial=0)) // GROUP)))
+    others = np.empty((threads - 1, *u.shape), u.dtype)
+    return others, np.empty(LISTS + entries + threads), np.zeros(2 * starts.size - 1, np.int64)
+
+
+def in_team(
+    lead: Callable[[], Any],
+    assist: Callable[[], object],
+    words: npt.NDArray[np.int64],
+    threads: int,
+) -> Any:
+    """Return what `lead` returns, with threads - 1 helpers that do `assist` until words[0] says so.
+
+    Both are compiled. The words are new, so that helpers who come late find theirs, and it is over.
+    """
+    lead = quiet(lead)
+    if threads == 1:
+        return lead()
+    from fastfw.kernels._atomics import NOT_YET, OVER
+
+    words[0] = OVER
+    assist()  # is over at once, and compiled
+    words[0] = NOT_YET
+    try:
+        call_helpers(quiet(assist), threads - 1)
+        return lead()
+    finally:  # which `lead` has said already, unless it was not called or failed
+        words[0] = OVER
+
+
+def quiet(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel; without the JIT one that is as silent on what overflows as with it."""
+    return np.errstate(over="ignore", invalid="ignore")(kernel) if _interpreted() else kernel
+
+
+@cache
+def _interpreted() -> bool:
+    import numba
+
+    return bool(numba.config.DISABLE_JIT)

@@ -13,10 +13,9 @@ import pytest
 
 import fastfw as fw
 from fastfw import _threads
-from fastfw._threads import call_helpers
+from fastfw._threads import call_helpers, in_team
 from fastfw.kernels._atomics import NOT_YET, OVER, claim, next_open, peek, publish, rest
 from fastfw.kernels._jit import kernel
-from fastfw.learners._threaded import in_team
 from learner_cases import (
     ENGINES,
     METHODS,

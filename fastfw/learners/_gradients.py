@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
 from fastfw._csr import kernel_features
+from fastfw._threads import in_team
 from fastfw.learners._lazy import LazyEngine
 from fastfw.learners._past import Samples
-from fastfw.learners._threaded import in_team
 from fastfw.problems import Rows
 from fastfw.sets._compiled import blocks_of, kernel_rows
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from fastfw._checks import FloatArray, IndexArray
 from fastfw._layout import padded, unpadded
+from fastfw._threads import in_team
 from fastfw.base_learners import BaseLearner
-from fastfw.learners._threaded import in_team
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.schedules import Schedules
 from fastfw.sets import RowL1Ball

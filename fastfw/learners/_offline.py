@@ -16,9 +16,8 @@ from fastfw._checks import FloatArray, IndexArray, float_dtype, freeze, seed_bit
 from fastfw._chunks import Chunks
 from fastfw._csr import is_sparse, sound_csr
 from fastfw.custom import what_is_not_finite
-from fastfw.learners._engines import Choice
+from fastfw.learners._engines import Choice, OfflineSteps
 from fastfw.learners._learner import MOST, Learner, State, count
-from fastfw.learners._offline_steps import OfflineSteps
 from fastfw.learners._results import FitResult
 from fastfw.learners._streaming import checked_rounds
 from fastfw.learners.compiled import LINEAR, LinearEngine, Plan

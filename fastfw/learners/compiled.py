@@ -14,10 +14,10 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray, IndexArray
 from fastfw._csr import kernel_features
 from fastfw._layout import is_scale, padded
+from fastfw._threads import in_team, make_team, quiet
 from fastfw.custom import FunctionProblem
 from fastfw.kernels import _state
 from fastfw.learners._lazy import Arrays, LazyEngine
-from fastfw.learners._threaded import in_team, make_team, quiet
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import Rows, SoftmaxRegression
 from fastfw.sets._accept import diameter_of

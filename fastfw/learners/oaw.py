@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfw._checks import FloatArray
-from fastfw.learners._active import ActiveSet
-from fastfw.learners._away import FusedAway
+from fastfw.learners._active import ActiveSet, FusedAway
 from fastfw.learners._engines import Engine, StepsEngine
 from fastfw.learners._history import HistoryLearner
 from fastfw.learners._oracles import toward, vertex
