@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastfw import _fetch, _images, _npz, _svmlight, _table
 from fastfw._checks import FloatArray, IndexArray, float_dtype
+from fastfw._formats import downloads, images, npz, svmlight, table
 
 __all__ = ["NAMES", "Split", "image_scaling", "load"]
 
@@ -143,25 +143,25 @@ def load(
             f"name_or_path must be a name or a path, but it is a {type(name_or_path).__name__}"
         )
     name = os.fspath(name_or_path)
-    is_table = name.lower().endswith(_table.ENDINGS)
+    is_table = name.lower().endswith(table.ENDINGS)
     if label is not None and not is_table:
         raise ValueError(f"label: it is for CSV files, with columns of names, not for {name}")
     if name in _LOADERS:
         try:
             return _LOADERS[name](name, root, wanted)
         except FileNotFoundError:
-            if not fetch or name not in _fetch.FETCHED:
+            if not fetch or name not in downloads.FETCHED:
                 raise
-        given = root or os.environ.get(_ENVIRONMENT) or _fetch.cache_folder()
+        given = root or os.environ.get(_ENVIRONMENT) or downloads.cache_folder()
         if given is None:
             raise FileNotFoundError(
                 f"data set {name!r}: this user has no folder to fetch it to; name one with root= "
                 f"or the environment variable {_ENVIRONMENT}"
             )
         base = _expanded(given)
-        _fetch.fetch(name, base)
+        downloads.fetch(name, base)
         return _LOADERS[name](name, base, wanted)
-    path, is_svmlight = _expanded(name), _svmlight.is_svmlight(name)
+    path, is_svmlight = _expanded(name), svmlight.is_svmlight(name)
     has_ending = is_svmlight or is_table or name.lower().endswith(".npz")
     if wanted == np.uint8 and has_ending:
         raise ValueError(f"dtype must be float64 or float32 for a file, but it is uint8: {name}")
@@ -169,9 +169,9 @@ def load(
         if not path.is_file():
             raise FileNotFoundError(f"{path}: there is no such file")
         if is_table:
-            train, test = _table.read_table(path, label, wanted), None
+            train, test = table.read_table(path, label, wanted), None
         else:
-            train, test = (_svmlight if is_svmlight else _npz).read_split(path, wanted)
+            train, test = (svmlight if is_svmlight else npz).read_split(path, wanted)
         return Split(*train, *(test or _no_rows(train[0].shape[1], wanted)))
     if os.path.isfile(path):
         raise ValueError(
@@ -238,9 +238,9 @@ def _load_embedded(name: str, root: object, dtype: np.dtype[Any]) -> Split:
     resource = importlib.resources.files("fastfw") / "data" / f"{name}.npz"
     with resource.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         return Split(
-            _images.scale_pixels(arrays["X"], dtype),
+            images.scale_pixels(arrays["X"], dtype),
             arrays["y"].astype(np.intp),
-            _images.scale_pixels(arrays["X_test"], dtype),
+            images.scale_pixels(arrays["X_test"], dtype),
             arrays["y_test"].astype(np.intp),
         )
 
@@ -248,8 +248,8 @@ def _load_embedded(name: str, root: object, dtype: np.dtype[Any]) -> Split:
 def _load_idx(name: str, root: str | os.PathLike[str] | None, dtype: np.dtype[Any]) -> Split:
     """Read the four IDX files of MNIST or of Fashion-MNIST."""
     paths = _find(name, root, _IDX_FILES, folders=(name, "."), endings=("", ".gz"))
-    X, y = _images.read_idx_pair(paths[0], paths[1], dtype)
-    X_test, y_test = _images.read_idx_pair(paths[2], paths[3], dtype)
+    X, y = images.read_idx_pair(paths[0], paths[1], dtype)
+    X_test, y_test = images.read_idx_pair(paths[2], paths[3], dtype)
     if X.shape[1] != X_test.shape[1]:
         raise ValueError(
             f"{paths[2]}: images of {X_test.shape[1]} pixels, but those of {paths[0]} "
@@ -260,7 +260,7 @@ def _load_idx(name: str, root: str | os.PathLike[str] | None, dtype: np.dtype[An
 
 def _load_cifar10(name: str, root: str | os.PathLike[str] | None, dtype: np.dtype[Any]) -> Split:
     """Read the six files of CIFAR-10's binary version, or those of its Python version."""
-    read = _images.read_records
+    read = images.read_records
     try:
         paths = _find_cifar(name, root, "cifar-10-batches-bin", _CIFAR_BINARY)
     except FileNotFoundError as error:
@@ -273,9 +273,9 @@ def _load_cifar10(name: str, root: str | os.PathLike[str] | None, dtype: np.dtyp
                 f"{error}; the Python version's files ({_CIFAR_PICKLED[0]}, ...) in "
                 "cifar-10-batches-py do as well"
             ) from None
-        read = _images.read_pickle
-    X, y = _images.read_cifar(paths[:-1], read, dtype)
-    return Split(X, y, *_images.read_cifar(paths[-1:], read, dtype))
+        read = images.read_pickle
+    X, y = images.read_cifar(paths[:-1], read, dtype)
+    return Split(X, y, *images.read_cifar(paths[-1:], read, dtype))
 
 
 def _find_cifar(
@@ -294,7 +294,7 @@ def _load_digits(name: str, root: object, dtype: np.dtype[Any]) -> Split:
             "pip install scikit-learn"
         ) from None
     pixels, classes = load_digits(return_X_y=True)
-    X = _images.scale_pixels(pixels.astype(np.uint8), dtype, largest=16)
+    X = images.scale_pixels(pixels.astype(np.uint8), dtype, largest=16)
     y = np.asarray(classes).astype(np.intp)
     return Split(X, y, *_no_rows(X.shape[1], dtype))
 
@@ -328,11 +328,11 @@ def _find(
     gzipped = " (or the same with .gz)" if ".gz" in endings else ""
     given = root if root is not None else os.environ.get(_ENVIRONMENT) or None
     where = "root" if root is not None else f"the environment variable {_ENVIRONMENT}"
-    if given is None and (cache := _fetch.cache_folder()) is not None:
+    if given is None and (cache := downloads.cache_folder()) is not None:
         names = [file + ending for file in files for ending in endings]
         if any((cache / folder / file).is_file() for folder in folders for file in names):
             given, where = cache, "the folder of what was fetched"  # compiled kernels are there too
-    fetch = ", or give fetch=True where there is a network" if name in _fetch.FETCHED else ""
+    fetch = ", or give fetch=True where there is a network" if name in downloads.FETCHED else ""
     way_out = (
         f"put {', '.join(files)}{gzipped} into a folder FOLDER/{folders[0]} and give root=FOLDER "
         f"or set the environment variable {_ENVIRONMENT}=FOLDER{fetch}"

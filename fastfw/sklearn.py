@@ -24,7 +24,7 @@ from fastfw._checks import (
 )
 from fastfw._chunks import DaskChunks, is_dask
 from fastfw._csr import is_sparse
-from fastfw._fitting import MANY, weighted
+from fastfw._estimators.fitting import MANY, weighted
 from fastfw.problems import SoftmaxRegression
 from fastfw.streams import Dataset
 
@@ -37,9 +37,15 @@ try:
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-    from fastfw import _estimator, _regression
-    from fastfw._displays import ProjectionFreeDisplay, WeightsDisplay
-    from fastfw._projection_free import DTYPES, Labelled, ProjectionFree, check_width, of_chunks
+    from fastfw._estimators import preparation, regression
+    from fastfw._estimators.displays import ProjectionFreeDisplay, WeightsDisplay
+    from fastfw._estimators.projection_free import (
+        DTYPES,
+        Labelled,
+        ProjectionFree,
+        check_width,
+        of_chunks,
+    )
 except ImportError as error:
     raise ImportError(
         'fastfw.sklearn needs scikit-learn; install it with pip install "fastfw[sklearn]"'
@@ -290,9 +296,9 @@ class ProjectionFreeClassifier(ClassifierMixin, ProjectionFree):  # type: ignore
             known, labels = np.unique(y, return_inverse=True)
         else:
             labels = class_numbers(y, known)
-        weights = _estimator.row_weights(sample_weight, self.class_weight, X, labels, known)
+        weights = preparation.row_weights(sample_weight, self.class_weight, X, labels, known)
         if weights is not None:
-            X, labels, weights = _estimator.drop_weightless(X, labels, weights)
+            X, labels, weights = preparation.drop_weightless(X, labels, weights)
         if whole and np.ptp(labels) == 0:
             raise ValueError(
                 f"y has one class only, {as_list(known)[labels[0]]!r}, where weights "
@@ -526,24 +532,24 @@ class ProjectionFreeRegressor(RegressorMixin, ProjectionFree):  # type: ignore[m
         return float(super().score(X, y, sample_weight))
 
     def _label(self, X: Any, y: Any, sample_weight: Any, known: Any, *, whole: bool) -> Labelled:
-        weights = _estimator.row_weights(sample_weight, None, X, y, None)
+        weights = preparation.row_weights(sample_weight, None, X, y, None)
         if weights is not None:
-            X, y, weights = _estimator.drop_weightless(X, y, weights)
+            X, y, weights = preparation.drop_weightless(X, y, weights)
         y = y.astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             if known is None:
-                known = _regression.units_of(y, weights, self.loss != "squared_error")
+                known = regression.units_of(y, weights, self.loss != "squared_error")
             y = (y - known.zero) / known.one
         if not (math.isfinite(known.one) and np.isfinite(y).all()):
             raise ValueError("y is so large that its squares overflow; rescale y")
         return Labelled(X, y, weights, known)
 
     def _problem(self, n_rows: int, width: int, X: Any) -> Any:
-        return _regression.problem_for(width, is_sparse(X))
+        return regression.problem_for(width, is_sparse(X))
 
     def _dataset(self, X: Any, labelled: Labelled) -> Any:
-        loss = _regression.loss_of(self.loss, float(self.epsilon), float(self.quantile))
-        return _regression.Targets.of(X, labelled.y, labelled.weights, loss)
+        loss = regression.loss_of(self.loss, float(self.epsilon), float(self.quantile))
+        return regression.Targets.of(X, labelled.y, labelled.weights, loss)
 
     def _form(self, X: Any, learner: Any) -> Any:
         if not is_sparse(X):

@@ -17,7 +17,8 @@ from urllib.error import HTTPError, URLError
 import numpy as np
 import pytest
 
-from fastfw import _fetch, datasets
+from fastfw import datasets
+from fastfw._formats import downloads
 from fastfw.experiments import compare
 
 # CSV
@@ -209,8 +210,10 @@ def openml(monkeypatch):
 
 def shrink(monkeypatch):
     """Expect 25 and 5 images in place of all."""
-    monkeypatch.setattr(_fetch, "_TEST_ROWS", 5)
-    monkeypatch.setattr(_fetch, "_OPENML", {"mnist": (554, 25, 784), "cifar10": (40_927, 25, 3072)})
+    monkeypatch.setattr(downloads, "_TEST_ROWS", 5)
+    monkeypatch.setattr(
+        downloads, "_OPENML", {"mnist": (554, 25, 784), "cifar10": (40_927, 25, 3072)}
+    )
 
 
 class Response(io.BytesIO):
@@ -336,7 +339,7 @@ def test_a_place_that_takes_no_files_is_refused_before_anything_is_fetched(tmp_p
 @pytest.mark.parametrize("where", ["root", "environment", "cache"])
 def test_fetched_data_is_kept(tmp_path, monkeypatch, openml, name, width, where):
     monkeypatch.delenv("FASTFW_DATA", raising=False)
-    monkeypatch.setattr(_fetch, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(downloads, "cache_folder", lambda: tmp_path / "cache")
     options = {"root": tmp_path / "root"} if where == "root" else {}
     if where == "environment":
         monkeypatch.setenv("FASTFW_DATA", str(tmp_path / "env"))
@@ -382,7 +385,7 @@ def test_only_mnist_and_cifar10_are_fetched(tmp_path, openml):
 def test_the_folder_for_caches_belongs_to_the_user(monkeypatch, tmp_path):
     for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "HOME", "USERPROFILE"):
         monkeypatch.setenv(name, str(tmp_path))
-    folder = _fetch.cache_folder()
+    folder = downloads.cache_folder()
     assert folder.name == "fastfw"
     assert tmp_path in folder.parents
 

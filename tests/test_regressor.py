@@ -16,13 +16,13 @@ import joblib
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from fastfw import _fitting, _regression
+from fastfw._estimators import fitting, regression
 from fastfw.sklearn import ProjectionFreeClassifier, ProjectionFreeRegressor
 
 
 @pytest.fixture(autouse=True)
 def short_epochs(monkeypatch):
-    monkeypatch.setattr(_fitting, "FEWEST_ROUNDS", sized(_fitting.FEWEST_ROUNDS, 8))
+    monkeypatch.setattr(fitting, "FEWEST_ROUNDS", sized(fitting.FEWEST_ROUNDS, 8))
 
 
 @pytest.fixture(scope="module")
@@ -60,20 +60,20 @@ LOSSES = {
 def test_losses_and_gradients(name):
     """By their definitions; the quantile loss up to what its rounded corner leaves out."""
     by_definition, options = LOSSES[name]
-    loss = _regression.loss_of(name, **{"epsilon": 1.35, "quantile": 0.5, **options})
+    loss = regression.loss_of(name, **{"epsilon": 1.35, "quantile": 0.5, **options})
     rng = np.random.default_rng(0)
     X, y, w = rng.normal(size=(9, 3)), 2.0 * rng.normal(size=9), rng.uniform(0.5, 2.0, 9)
-    rows = _regression.Targets.of(X, y, w, loss)
+    rows = regression.Targets.of(X, y, w, loss)
     x = rng.normal(size=(1, 3))
-    value, gradient = _regression.row_losses(x, X, rows.y)
-    away = _regression.ROUNDED * w.sum() / 2 if name == "quantile" else 1e-12
+    value, gradient = regression.row_losses(x, X, rows.y)
+    away = regression.ROUNDED * w.sum() / 2 if name == "quantile" else 1e-12
     assert 0.0 <= (w * by_definition(X @ x[0] - y)).sum() - value + 1e-12 <= away
     slope = optimize.approx_fprime(
-        x[0], lambda x: _regression.row_losses(x[np.newaxis], X, rows.y)[0], 1e-7
+        x[0], lambda x: regression.row_losses(x[np.newaxis], X, rows.y)[0], 1e-7
     )
     np.testing.assert_allclose(gradient[0], slope, rtol=1e-5, atol=1e-5)
-    for other in (_regression.row_by_row(x, X, rows.y),
-                  _regression.row_losses(x, sparse.csr_array(X), rows.y)):  # fmt: skip
+    for other in (regression.row_by_row(x, X, rows.y),
+                  regression.row_losses(x, sparse.csr_array(X), rows.y)):  # fmt: skip
         np.testing.assert_allclose(other[0], value, rtol=1e-12)
         np.testing.assert_allclose(other[1], gradient, rtol=1e-12)
 
@@ -81,12 +81,12 @@ def test_losses_and_gradients(name):
 @pytest.mark.parametrize("weighted", [True, False])
 def test_medians(weighted):
     y, w = np.array([5.0, -1.0, 3.0, 9.0]), np.array([1, 4, 2, 3])
-    found = _regression.units_of(y, w if weighted else None, True)
+    found = regression.units_of(y, w if weighted else None, True)
     repeated = np.sort(y.repeat(w) if weighted else y)
     zero = repeated[(repeated.size - 1) // 2]
     away = np.sort(np.abs(repeated - zero))[(repeated.size - 1) // 2]
     assert found == pytest.approx((zero, 1.4826 * away))
-    assert _regression.units_of(np.ones(3), None, weighted) == (1.0, 1.0)
+    assert regression.units_of(np.ones(3), None, weighted) == (1.0, 1.0)
 
 
 @pytest.mark.skipif(not JIT, reason="wants many rounds")
@@ -257,8 +257,8 @@ def test_early_stopping(kind, data, capsys):
     assert len(lines) == model.n_iter_
     assert lines[-1].startswith(f"epoch {model.n_iter_}: held-out loss {losses[-1]:.4g}")
     # held-out rows are of every class, and are not fitted to
-    held, rest = _fitting.hold_out(
-        _fitting.Sample(model._dataset(X, model._label(X, y, None, None, whole=True)),
+    held, rest = fitting.hold_out(
+        fitting.Sample(model._dataset(X, model._label(X, y, None, None, whole=True)),
                         np.arange(120)), 0.25, np.random.default_rng(0)
     )  # fmt: skip
     assert (held.rows.size, rest.rows.size) == (30, 90)

@@ -25,8 +25,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import check_estimator
 
-from fastfw import _fitting
-from fastfw._estimator import METHODS
+from fastfw._estimators import fitting
+from fastfw._estimators.preparation import METHODS
 from fastfw.sklearn import ProjectionFreeClassifier, ProjectionFreeRegressor
 
 compiled = pytest.mark.skipif(not JIT, reason="too long without the compiler")
@@ -41,7 +41,7 @@ def few_rounds(**changes):
 @pytest.fixture
 def short_epochs(monkeypatch):
     """As few rounds as the data asks for, where the compiler is off."""
-    monkeypatch.setattr(_fitting, "FEWEST_ROUNDS", sized(_fitting.FEWEST_ROUNDS, 32))
+    monkeypatch.setattr(fitting, "FEWEST_ROUNDS", sized(fitting.FEWEST_ROUNDS, 32))
 
 
 @pytest.fixture(scope="module")
@@ -404,11 +404,11 @@ def test_pickles_keep_the_weights_of_the_past(method, kind, iris, short_epochs):
 @pytest.mark.parametrize("batch_size", [2, 5, 10])
 def test_passes_over_weighted_rows(batch_size, monkeypatch):
     """Every row comes; its copies in a pass together count as its weight says."""
-    monkeypatch.setattr(_fitting, "FEWEST_ROUNDS", 7)
+    monkeypatch.setattr(fitting, "FEWEST_ROUNDS", 7)
     weights = np.array([0.001, 0.4, 1.0, 2.0, 9.0])
     data = fw.Dataset._weighted(np.eye(5), np.arange(5), weights)
-    stream = _fitting.Passes(
-        _fitting.Sample(data, np.arange(5)), batch_size, 3, np.random.default_rng(0)
+    stream = fitting.Passes(
+        fitting.Sample(data, np.arange(5)), batch_size, 3, np.random.default_rng(0)
     )
     batches = list(stream)
     copies = np.bincount(np.concatenate([batch.rows for batch in batches]), minlength=5)
@@ -752,8 +752,8 @@ def test_vertex_size(k, kind, iris):
 
 def test_many_features_have_rules_of_their_own(monkeypatch, short_epochs):
     """One unit, vertices of several entries, larger radii, smaller batches, an early end."""
-    monkeypatch.setattr("fastfw._fitting.MANY", 50)
-    monkeypatch.setattr(_fitting, "RADII_OF_MANY", (12.0, 24.0))
+    monkeypatch.setattr("fastfw._estimators.fitting.MANY", 50)
+    monkeypatch.setattr(fitting, "RADII_OF_MANY", (12.0, 24.0))
     rng = np.random.default_rng(0)
     n = sized(400, 160)
     y = np.arange(n) % 4
@@ -787,13 +787,13 @@ def test_many_features_have_rules_of_their_own(monkeypatch, short_epochs):
 def test_the_least_weights_are_left_out():
     """As many as have a hundredth of the sum of magnitudes, and not one more."""
     x = np.random.default_rng(0).standard_normal((4, 100)) ** 5
-    found = _fitting._without_least(x)
+    found = fitting._without_least(x)
     kept = found != 0.0
     np.testing.assert_array_equal(found[kept], x[kept])
     gone, most = np.abs(x[~kept]).sum(), 0.01 * np.abs(x).sum()
     assert 0.0 < gone < most <= gone + np.abs(x[kept]).min()
     for same in (np.zeros((2, 3)), np.eye(3)):
-        np.testing.assert_array_equal(_fitting._without_least(same), same)
+        np.testing.assert_array_equal(fitting._without_least(same), same)
 
 
 def test_a_rejected_batch_changes_nothing(iris):

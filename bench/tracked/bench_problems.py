@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import fastfw as fw
-from fastfw import _fetch
+from fastfw._formats import downloads
 from fastfw.streams import Dataset
 
 from . import work
@@ -253,7 +253,7 @@ class DataSets:
         self.pixels[:, 0], self.pixels[:, 1] = 0, 255
         self.y = np.arange(self.n, dtype=np.uint8) % 10
         self.folder = tempfile.TemporaryDirectory()
-        write = _fetch._write_idx if name == "mnist" else _fetch._write_cifar
+        write = downloads._write_idx if name == "mnist" else downloads._write_cifar
         write(self.pixels, self.y, self.n - 10, Path(self.folder.name))
 
     def teardown(self, name, dtype):

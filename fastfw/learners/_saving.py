@@ -18,7 +18,7 @@ import numpy as np
 from fastfw import schedules as _schedules
 from fastfw import sets as _sets
 from fastfw._files import atomic_write
-from fastfw._npz import Stored, stored_arrays
+from fastfw._formats.npz import Stored, stored_arrays
 from fastfw.network import OneHiddenLayer
 from fastfw.problems import SoftmaxRegression
 

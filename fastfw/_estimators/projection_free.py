@@ -18,12 +18,21 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from fastfw import _estimator
 from fastfw._checks import FloatArray, all_finite, float_dtype, freeze, refuse_masks
 from fastfw._chunks import is_dask
 from fastfw._csr import csr_features, is_sparse
-from fastfw._estimator import Online, Weights
-from fastfw._fitting import START, Plan, Sample, are_many, choose_radius, fit, look, rows_of_a_round
+from fastfw._estimators import preparation
+from fastfw._estimators.fitting import (
+    START,
+    Plan,
+    Sample,
+    are_many,
+    choose_radius,
+    fit,
+    look,
+    rows_of_a_round,
+)
+from fastfw._estimators.preparation import Online, Weights
 from fastfw.schedules import power_schedule
 from fastfw.sets import RowKSparsePolytope, RowL1Ball
 from fastfw.streams import Dataset, batches
@@ -216,7 +225,7 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
             weights = None if (weights == weights[0]).all() else weights / unit
         X, scale, grow = self._scaled(X, None if online is None else online.scale, many, begun)
         data = self._dataset(X, labelled._replace(weights=weights))
-        rng = _estimator.generator(self.random_state)
+        rng = preparation.generator(self.random_state)
         n_rows = self._n_rows(labelled.known)
         sample = Sample(data, freeze(np.arange(len(data))))
         tried: list[tuple[float, float]] = []
@@ -343,7 +352,7 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
         scale = self._online.scale
         if scale is None:
             return np.ones(self.n_features_in_, self._online.learner.dtype)
-        return _estimator.divisors(scale)
+        return preparation.divisors(scale)
 
     def _parts(self, name: str) -> tuple[Any, FloatArray]:
         if "_weights" not in vars(self):
@@ -387,13 +396,13 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
             if all(map(is_, map(vars(self).get, kept), kept.values())):
                 return kept, online.plan
         parameters = self.get_params(deep=False)
-        return parameters, _estimator.check_parameters(parameters)
+        return parameters, preparation.check_parameters(parameters)
 
     def _refuse_changes(self, online: Online | None, parameters: dict[str, Any]) -> None:
         """Refuse other parameters than the learner was made of."""
         if online is None:
             return
-        for name in [name for name in _estimator.MADE_OF if name in parameters]:
+        for name in [name for name in preparation.MADE_OF if name in parameters]:
             value, now = online.parameters[name], parameters[name]
             if now is not value and now != value:
                 raise ValueError(
@@ -425,30 +434,30 @@ class ProjectionFree(BaseEstimator):  # type: ignore[misc]
         scaling, first, by, grow = self._scaling(many), scale is None, None, None
         if scaling == "norm":
             if first:
-                scale = np.broadcast_to(_estimator.mean_norm(X), X.shape[1])
+                scale = np.broadcast_to(preparation.mean_norm(X), X.shape[1])
             by = scale[0]
         elif scaling == "max-abs":
             scale = np.zeros(X.shape[1], X.dtype) if first else scale
-            columns, grown, entries = _estimator.seen(X, scale)
+            columns, grown, entries = preparation.seen(X, scale)
             if first:
                 scale[columns] = grown
             by, grow = (
-                _estimator.divisors(grown)[entries],
+                preparation.divisors(grown)[entries],
                 partial(scale.__setitem__, columns, grown),
             )
-        X = _estimator.scale_columns(X, by, self._beta(many), clip=grow is not None)
+        X = preparation.scale_columns(X, by, self._beta(many), clip=grow is not None)
         return self._form(X, learner), scale, grow
 
     def _learner(self, n_rows: int, X: Any, many: bool, radius: float) -> Any:
         """Return a learner for scaled features such as X."""
-        method = _estimator.METHODS[self.method]
+        method = preparation.METHODS[self.method]
         options: dict[str, Any] = {} if self.step is None else {"step": self.step}
         if method.momentum:
             default = power_schedule(1.0, 2.0 / 3.0)
             options["momentum"] = default if self.momentum is None else self.momentum
         kind = getattr(import_module("fastfw"), method.learner)
         if kind._threaded:
-            options["threads"] = _estimator.threads(getattr(self, "n_jobs", None))
+            options["threads"] = preparation.threads(getattr(self, "n_jobs", None))
         width = X.shape[1]
         k = self.vertex_size
         if k == "auto":

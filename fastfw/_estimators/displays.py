@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fastfw._checks import boolean, describe, positive_int
 from fastfw._csr import is_sparse
-from fastfw._fitting import are_many, rows_of_a_round
+from fastfw._estimators.fitting import are_many, rows_of_a_round
 from fastfw._plots import draw_curve, draw_weights
 from fastfw.traces import log_spaced
 

@@ -30,8 +30,8 @@ from fastfw._checks import (
 )
 from fastfw._chunks import DaskChunks, is_dask
 from fastfw._csr import assembled, csr_parts, is_sparse
-from fastfw._fitting import Look, Plan, latest, latest_products
-from fastfw._regression import LOSSES, Units
+from fastfw._estimators.fitting import Look, Plan, latest, latest_products
+from fastfw._estimators.regression import LOSSES, Units
 from fastfw.experiments import methods
 from fastfw.learners._base import OnlineLearner
 from fastfw.schedules import as_schedule
@@ -64,7 +64,7 @@ class Online(NamedTuple):
     unit: float
     """Mean weight of the rows of the first call, or of `fit`."""
     known: Any
-    """The classes, or the units of targets, see `fastfw._regression.Units`."""
+    """The classes, or the units of targets, see `fastfw._estimators.regression.Units`."""
     parameters: dict[str, Any]
     """All parameters when they were checked last, and what they say of fitting."""
     plan: Plan

@@ -1,0 +1,1 @@
+"""What the estimators of `fastfw.sklearn` are made of."""

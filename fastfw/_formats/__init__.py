@@ -1,0 +1,1 @@
+"""Files of data: what is in them is read, checked and never executed."""
