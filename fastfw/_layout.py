@@ -34,6 +34,8 @@ def _row_length(d: int, itemsize: int) -> int:
 
 def copied(a: npt.NDArray[Any], dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
     """Return a C-contiguous copy; in large ones zeros that nobody wrote take no memory either."""
+    if not a.size and dtype is None:
+        return a
     if a.size < _LARGE or a.any():
         return np.array(a, dtype, order="C")
     return np.zeros(a.shape, a.dtype if dtype is None else dtype)

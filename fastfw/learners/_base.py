@@ -164,7 +164,7 @@ class OnlineLearner(Learner):
                 return None
             if engine is None or n == 0:
                 return self.play()
-            if isinstance(engine, LazyEngine):
+            if isinstance(engine, LazyEngine) and engine.sparse:
                 return engine.sum_of_points().over(n, self.dtype)
             return (engine.total() / n).astype(self.dtype, copy=False)
 

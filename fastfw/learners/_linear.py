@@ -18,7 +18,7 @@ __all__ = ["RecursiveLearner", "State"]
 
 State = dict[str, Any]
 
-# Rounds whose coefficients are found at once where they are played one by one.
+# Rounds whose coefficients are found at once where they are played one by one, from the second on.
 _AHEAD = 64
 
 
@@ -81,7 +81,8 @@ class RecursiveLearner(OnlineLearner):
         if k == 1 and 0 <= t - first < len(ahead) and constants == given:
             return ahead[t - first]
         known = k == 1 and self._schedules.formulas
-        found = in_rounds(lambda t: self._recursion(t, *constants), t, _AHEAD if known else k)
+        goes_on = known and t == first + len(ahead)
+        found = in_rounds(lambda t: self._recursion(t, *constants), t, _AHEAD if goes_on else k)
         if not known:
             return found
         ahead = np.ascontiguousarray(found.T)[:, :, np.newaxis]
