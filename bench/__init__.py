@@ -1,4 +1,8 @@
-"""Benchmarks: `tracked` from commit to commit, `compare` beside other code.
+"""Measurements. The NumPy side is tests/reference.py, which is no part of the installed package."""
 
-docs/benchmarks.md says how to run them.
-"""
+import sys
+from pathlib import Path
+
+_TESTS = str(Path(__file__).resolve().parents[1] / "tests")
+if _TESTS not in sys.path:
+    sys.path.append(_TESTS)

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import partial, wraps
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -195,34 +195,18 @@ def collected(start: Array, rounds: Rounds) -> Run:
     return Run(np.array([start, *xs]), np.array(losses), np.array(ds))
 
 
-def orgfw_round(
-    x: Array,
-    x_prev: Array,
-    d: Array | None,
-    A: Array,
-    y: Array,
-    rho: float,
-    eta: float,
-    radius: float,
-    first: bool,
-    reduction: str = "mean",
-) -> tuple[float, Array, Array]:
-    """One round of ORGFW, Algorithm 1, lines 2-9: four matrix products.
+def whole_run(rounds: Callable[..., Rounds]) -> Any:
+    """Make a method that plays round by round one that plays all; ``.rounds`` is the former."""
 
-    ``x`` is x_t, ``x_prev`` is x_{t-1} and ``d`` is d_{t-1}; neither of the last two is read in
-    the first round.  Returns ``(f_t(x_t), x_{t+1}, d_t)``.
-    """
-    value, g = loss_and_gradient(x, A, y, reduction)  # 2: play x_t, receive f_t(x_t), its gradient
-    if first:  # 3: if t = 1
-        d_next = g  # 4: d_t <- grad F_t(x_t)
-    else:  # 5: else
-        g_prev = gradient(x_prev, A, y, reduction)  # 2: the gradient at x_{t-1}, same batch
-        d_next = g + (1.0 - rho) * (d - g_prev)  # 6: the recursive estimator
-    v = lmo(d_next, radius)  # 8: v_t <- argmin <d_t, v>
-    x_next = x + eta * (v - x)  # 9: x_{t+1} <- x_t + eta_t (v_t - x_t)
-    return value, x_next, d_next
+    @wraps(rounds)
+    def run(start: Array, *arguments: Any, **options: Any) -> Run:
+        return collected(start, rounds(start, *arguments, **options))
+
+    run.rounds = rounds  # type: ignore[attr-defined]
+    return run
 
 
+@whole_run
 def orgfw(
     start: Array,
     batches: Batches,
@@ -230,41 +214,25 @@ def orgfw(
     step: Schedule,
     momentum: Schedule,
     reduction: str = "mean",
-) -> Run:
-    """ORGFW, Algorithm 1: ``step`` is eta_t, ``momentum`` is rho_t (not read in round 1)."""
+) -> Rounds:
+    """ORGFW, Algorithm 1: ``step`` is eta_t, ``momentum`` is rho_t (not read in round 1).
 
-    def rounds() -> Rounds:
-        x_prev, x, d = start, start, None  # input: x_0 = x_1
-        for t, (A, y) in enumerate(batches, start=1):  # 1: for t = 1, ..., T
-            first = t == 1
-            rho = 1.0 if first else value_at(momentum, t)
-            value, x_next, d = orgfw_round(
-                x, x_prev, d, A, y, rho, value_at(step, t), radius, first, reduction
-            )  # 2-9
-            x_prev, x = x, x_next
-            yield value, x, d
-
-    return collected(start, rounds())
-
-
-def osfw_round(
-    x: Array,
-    d: Array,
-    A: Array,
-    y: Array,
-    rho: float,
-    eta: float,
-    radius: float,
-    reduction: str = "mean",
-) -> tuple[float, Array, Array]:
-    """One round of OSFW (Chen et al. 2018): two products.  Returns ``(f_t(x_t), x_{t+1}, d_t)``."""
-    value, g = loss_and_gradient(x, A, y, reduction)  # play x_t, receive f_t(x_t), its gradient
-    d_next = (1.0 - rho) * d + rho * g  # d_t <- (1 - rho_t) d_{t-1} + rho_t grad F_t(x_t)
-    v = lmo(d_next, radius)  # v_t <- argmin <d_t, v>
-    x_next = x + eta * (v - x)  # x_{t+1} <- x_t + eta_t (v_t - x_t)
-    return value, x_next, d_next
+    Four matrix products a round.
+    """
+    x_prev, x = start, start  # input: x_0 = x_1
+    for t, (A, y) in enumerate(batches, start=1):  # 1: for t = 1, ..., T
+        value, g = loss_and_gradient(x, A, y, reduction)  # 2: play x_t, receive f_t and gradient
+        if t == 1:  # 3: if t = 1
+            d = g  # 4: d_t <- grad F_t(x_t)
+        else:  # 5: else
+            g_prev = gradient(x_prev, A, y, reduction)  # 2: the gradient at x_{t-1}, same batch
+            d = g + (1.0 - value_at(momentum, t)) * (d - g_prev)  # 6: the recursive estimator
+        v = lmo(d, radius)  # 8: v_t <- argmin <d_t, v>
+        x_prev, x = x, x + value_at(step, t) * (v - x)  # 9: x_{t+1} <- x_t + eta_t (v_t - x_t)
+        yield value, x, d
 
 
+@whole_run
 def osfw(
     start: Array,
     batches: Batches,
@@ -272,82 +240,43 @@ def osfw(
     step: Schedule,
     momentum: Schedule,
     reduction: str = "mean",
-) -> Run:
-    """OSFW: averaged stochastic gradients, d_0 = 0."""
-
-    def rounds() -> Rounds:
-        x, d = start, np.zeros_like(start)
-        for t, (A, y) in enumerate(batches, start=1):
-            value, x, d = osfw_round(
-                x, d, A, y, value_at(momentum, t), value_at(step, t), radius, reduction
-            )
-            yield value, x, d
-
-    return collected(start, rounds())
+) -> Rounds:
+    """OSFW (Chen et al. 2018): averaged stochastic gradients, d_0 = 0; two products a round."""
+    x, d = start, np.zeros_like(start)
+    for t, (A, y) in enumerate(batches, start=1):
+        value, g = loss_and_gradient(x, A, y, reduction)  # play x_t, receive f_t and gradient
+        rho = value_at(momentum, t)
+        d = (1.0 - rho) * d + rho * g  # d_t <- (1 - rho_t) d_{t-1} + rho_t grad F_t(x_t)
+        v = lmo(d, radius)  # v_t <- argmin <d_t, v>
+        x = x + value_at(step, t) * (v - x)  # x_{t+1} <- x_t + eta_t (v_t - x_t)
+        yield value, x, d
 
 
-def ofw_round(
-    x: Array,
-    past: Batches,
-    eta: float,
-    radius: float,
-    reduction: str = "mean",
-) -> tuple[float, Array, Array]:
-    """One round of OFW (Hazan and Kale 2012): two products for every batch so far.
-
-    ``past`` holds the batches 1..t, the newest last.  Returns ``(f_t(x_t), x_{t+1}, g_t)``.
-    """
-    value, total = loss_and_gradient(x, *past[-1], reduction)  # play x_t, receive f_t
-    for A, y in past[:-1]:
-        total = total + gradient(x, A, y, reduction)
-    g = total / len(past)  # g_t <- (1/t) sum_{tau <= t} grad f_tau(x_t)
-    v = lmo(g, radius)  # v_t <- argmin <g_t, v>
-    x_next = x + eta * (v - x)  # x_{t+1} <- x_t + eta_t (v_t - x_t)
-    return value, x_next, g
-
-
+@whole_run
 def ofw(
     start: Array,
     batches: Batches,
     radius: float,
     step: Schedule,
     reduction: str = "mean",
-) -> Run:
-    """OFW: the gradient of all losses so far, at the newest decision."""
+) -> Rounds:
+    """OFW (Hazan and Kale 2012): the gradient of all losses so far, at the newest decision.
 
-    def rounds() -> Rounds:
-        x = start
-        for t in range(1, len(batches) + 1):
-            value, x, g = ofw_round(x, batches[:t], value_at(step, t), radius, reduction)
-            yield value, x, g
-
-    return collected(start, rounds())
-
-
-def regularised_ofw_round(
-    x: Array,
-    x_1: Array,
-    total: Array,
-    A: Array,
-    y: Array,
-    eta: float,
-    sigma: float,
-    radius: float,
-    reduction: str = "mean",
-) -> tuple[float, Array, Array, Array]:
-    """One round of RegularizedOFW (Hazan 2016): two products.
-
-    ``total`` is the sum of the gradients of rounds before t, each at the decision of its own
-    round.  Returns ``(f_t(x_t), x_{t+1}, g_t, total with round t added)``.
+    Two products a round for every batch so far.
     """
-    value, g_t = loss_and_gradient(x, A, y, reduction)  # play x_t, receive f_t(x_t), its gradient
-    total = total + g_t  # sum_{tau <= t} grad f_tau(x_tau)
-    g = total + (2.0 / eta) * (x - x_1)  # g_t <- total + (2 / eta) (x_t - x_1)
-    v = lmo(g, radius)  # v_t <- argmin <g_t, v>
-    x_next = x + sigma * (v - x)  # x_{t+1} <- x_t + sigma_t (v_t - x_t)
-    return value, x_next, g, total
+    x, past = start, list[tuple[Array, Array]]()
+    for t, (A, y) in enumerate(batches, start=1):
+        value, total = loss_and_gradient(x, A, y, reduction)  # play x_t, receive f_t
+        for earlier in past:
+            total = total + gradient(x, *earlier, reduction)
+        past.append((A, y))
+        g = total / t  # g_t <- (1/t) sum_{tau <= t} grad f_tau(x_t)
+        v = lmo(g, radius)  # v_t <- argmin <g_t, v>
+        x = x + value_at(step, t) * (v - x)  # x_{t+1} <- x_t + eta_t (v_t - x_t)
+        yield value, x, g
 
 
+@whole_run
 def regularised_ofw(
     start: Array,
     batches: Batches,
@@ -356,22 +285,20 @@ def regularised_ofw(
     c: float,
     rounds: int | None,
     reduction: str = "mean",
-) -> Run:
-    """RegularizedOFW: ``step`` is sigma_t, eta = c / T^(3/4) with T = ``rounds``.
+) -> Rounds:
+    """RegularizedOFW (Hazan 2016): ``step`` is sigma_t, eta = c / T^(3/4) with T = ``rounds``.
 
     With ``rounds=None`` the horizon is not known and round t uses ``eta = c / t^(3/4)``.
     """
-
-    def played() -> Rounds:
-        x, total = start, np.zeros_like(start)
-        for t, (A, y) in enumerate(batches, start=1):
-            eta = c / (t if rounds is None else rounds) ** 0.75
-            value, x, g, total = regularised_ofw_round(
-                x, start, total, A, y, eta, value_at(step, t), radius, reduction
-            )
-            yield value, x, g
-
-    return collected(start, played())
+    x, total = start, np.zeros_like(start)
+    for t, (A, y) in enumerate(batches, start=1):
+        eta = c / (t if rounds is None else rounds) ** 0.75
+        value, g_t = loss_and_gradient(x, A, y, reduction)  # play x_t, receive f_t and gradient
+        total = total + g_t  # sum_{tau <= t} grad f_tau(x_tau)
+        g = total + (2.0 / eta) * (x - start)  # g_t <- total + (2 / eta) (x_t - x_1)
+        v = lmo(g, radius)  # v_t <- argmin <g_t, v>
+        x = x + value_at(step, t) * (v - x)  # x_{t+1} <- x_t + sigma_t (v_t - x_t)
+        yield value, x, g
 
 
 class ActiveSet:
@@ -495,6 +422,18 @@ class OAWRun(NamedTuple):
     start_weights: list[float]
 
 
+def oaw_rounds(
+    active: ActiveSet, batches: Batches, radius: float, step: Schedule, reduction: str = "mean"
+) -> Iterator[OAWRound]:
+    """Play OAW round by round, from x_1 of an active set that is otherwise empty."""
+    x, past = active.start, list[tuple[Array, Array]]()
+    for batch in batches:
+        past.append(batch)
+        played = oaw_round(x, active, past, step, radius, reduction)
+        x = played.x_next
+        yield played
+
+
 def oaw(
     start: Array,
     batches: Batches,
@@ -503,12 +442,11 @@ def oaw(
     reduction: str = "mean",
 ) -> OAWRun:
     """OAW: OFW with away steps; x_1 is never an away vertex."""
-    x, active = start, ActiveSet(start)
-    xs, losses, ds, vs = [x], [], [], []
+    active = ActiveSet(start)
+    xs, losses, ds, vs = [start], [], [], []
     kinds: list[str] = []
     weights, start_weights = [list[float]()], [1.0]
-    for t in range(1, len(batches) + 1):
-        value, x, g, v, kind = oaw_round(x, active, batches[:t], step, radius, reduction)
+    for value, x, g, v, kind in oaw_rounds(active, batches, radius, step, reduction):
         xs.append(x)
         losses.append(value)
         ds.append(g)

@@ -30,7 +30,7 @@ SMALL = {
     "mnist": work.Shape(120, 20, 3, 8, 2.0),
     "cifar10": work.Shape(60, 24, 3, 6, 2.0),
     "small-batch": work.Shape(60, 20, 3, 4, 2.0),
-    "wide": work.Shape(60, 50, 3, 6, 2.0, share=0.1),
+    "wide": work.Shape(60, 50, 3, 6, 2.0, share=0.1, csr=True),
     "large": work.Shape(20, 30, 4, 5, 2.0),
 }
 #: Attributes of classes that say how much there is to do.
@@ -57,23 +57,15 @@ def fewer(method):
     return method._replace(options=options, rounds=3, before=2)
 
 
-def forget():
-    for cached in (work.pixels, work.data):
-        cached.cache_clear()
-
-
 @pytest.fixture
 def small(monkeypatch):
     """Benchmarks of small sizes."""
-    forget()
     monkeypatch.setattr(work, "SHAPES", SMALL)
     monkeypatch.setattr(work, "HIDDEN", 2)
     monkeypatch.setattr(work, "SIDE", 5)
     for table in ("METHODS", "NETWORK_METHODS"):
         own = {name: fewer(method) for name, method in getattr(work, table).items()}
         monkeypatch.setattr(work, table, own)
-    yield
-    forget()
 
 
 @pytest.mark.parametrize("own", list(classes()))

@@ -7,9 +7,7 @@ the same for libraries that are loaded already.
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import AbstractContextManager
-from pathlib import Path
 
 THREADS = (
     "BLIS_NUM_THREADS",
@@ -28,11 +26,6 @@ os.environ["XLA_FLAGS"] = (
     f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false "
     "intra_op_parallelism_threads=1"
 ).strip()
-
-# tests/reference.py is the NumPy side; it is no part of the installed package.
-_TESTS = str(Path(__file__).resolve().parents[2] / "tests")
-if _TESTS not in sys.path:
-    sys.path.append(_TESTS)
 
 
 def handicap() -> str | None:

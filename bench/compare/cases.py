@@ -17,22 +17,26 @@ import numpy as np
 import fastfw as fw
 import reference
 import reference_network
-from bench.compare import numpy_side
-from bench.compare.data import (
-    CIFAR10,
-    DENSE,
-    DTYPES,
-    MNIST,
-    NETWORK,
-    SPARSE,
-    WIDE,
-    Shape,
-    dataset,
-)
+from bench.data import DTYPES, Shape, dataset
+from fastfw.experiments.methods import NETWORK_PRESETS, PRESETS, Constants, Method, find_methods
+from fastfw.learners._method import SUB_BATCH
 from fastfw.streams import Dataset, IndexedStream
 
-HORIZON = 100
-SUB_BATCH = 4
+HIDDEN = 10
+#: Share of the pixels that tell classes apart.
+TELLING = 0.22
+
+# A little more than MNIST has, so that 110 rounds can go without drawing a row twice.
+MNIST = Shape(66_000, 784, 10, 600, 8.0, telling=TELLING, name="mnist", label="MNIST")
+DENSE = MNIST._replace(n=20_000, share=1.0, name="dense", label="MNIST without zeros")
+NETWORK = MNIST._replace(n=20_000, batch_size=16, radius=10.0)
+CIFAR10 = Shape(10_000, 3072, 10, 500, 32.0, telling=TELLING, name="cifar10", label="CIFAR-10")
+# Words of documents: one in a hundred, kept as a CSR matrix, and as a dense one of fewer rows.
+SPARSE = Shape(
+    5_000, 100_000, 10, 256, 32.0, share=0.01, telling=TELLING, csr=True, name="sparse",
+    label="100,000 features, 1 %, CSR",
+)  # fmt: skip
+WIDE = SPARSE._replace(n=300, csr=False, name="wide", label="100,000 features, 1 %, dense")
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,8 @@ class Case:
     ----------
     method : str
         What the name begins with.
-    dtype, arithmetic : str
-        That of the features, and that of the decisions where it is another (features are bytes).
+    features : str
+        Those of `dataset`: a dtype, or bytes and that of the decisions.
     rounds : int
         Rounds per turn, of either side.
     turns : int
@@ -53,39 +57,70 @@ class Case:
         Rounds played before the first turn, which is not timed either.
     checked : int
         Rounds in which both sides' decisions are compared.
-    once : bool
-        Whether no row comes twice, as in the adversarial setting; else rows are drawn.
     """
 
     method: str
     shape: Shape
-    dtype: str
+    features: str
     # 15 turns of 26 rounds: about the 400 rounds of the paper
     rounds: int = 26
     turns: int = 15
     before: int = 2
     checked: int = 20
-    once: bool = False
-    arithmetic: str = ""
     threads: int = 1
 
     @property
     def name(self) -> str:
-        return f"{self.method} {self.shape.name} {self.dtype}"
+        return f"{self.method} {self.shape.name} {self.features}"
 
     @property
     def label(self) -> str:
         """The name as a picture shows it."""
-        return f"{LABELS[self.method]}, {self.shape.label}, {self.dtype}"
+        return f"{LABELS[self.method]}, {self.shape.label}, {self.features}"
+
+    @property
+    def dtype(self) -> str:
+        return self.features.split()[-1]
 
     @property
     def data(self) -> Dataset:
-        return dataset(self.shape, self.dtype)
+        return dataset(self.shape, self.features)
+
+    @property
+    def network(self) -> bool:
+        return self.method == "network"
+
+    @property
+    def once(self) -> bool:
+        """Whether no row comes twice, as in the adversarial setting; else rows are drawn."""
+        return self.method.endswith("once")
+
+    @property
+    def row(self) -> Method:
+        """The method's row of the table."""
+        return find_methods(["orgfw" if self.network else self.method.split()[0]])[0]
+
+    @property
+    def horizon(self) -> int:
+        """The number of rounds that the method is told; of meta methods it gives K."""
+        return 100 if self.row.meta else 400
+
+    @property
+    def constants(self) -> Constants:
+        setting = "adversarial" if self.once or self.row.meta else "stochastic"
+        presets = NETWORK_PRESETS["mnist"] if self.network else PRESETS[f"mnist-{setting}"]
+        return presets[self.row.name]
+
+    @property
+    def schedules(self) -> list[Callable[[int], float]]:
+        """Step and, if the method has it, momentum, in plain Python."""
+        pairs = self.constants.step, self.constants.momentum
+        return [reference.power_schedule(*pair) for pair in pairs if isinstance(pair, tuple)]
 
     @property
     def turns_fixed(self) -> bool:
         """Whether rounds get longer, so that the turns have to surround round 100."""
-        return self.method.split()[0] in ("ofw", "oaw")
+        return self.row.gradients == "t"
 
     @property
     def has_floor(self) -> bool:
@@ -107,16 +142,25 @@ class Case:
             used += count
             yield IndexedStream(self.data, rows.reshape(rounds, size))
 
+    def problem_set_start(self) -> tuple[Any, Any, Any]:
+        """The problem, its set, and where to start: a network at a vertex, where no two tie."""
+        s = self.shape
+        if not self.network:
+            problem = fw.SoftmaxRegression(s.d, s.n_classes)
+            return problem, fw.RowL1Ball(problem.shape, s.radius), np.zeros(problem.shape)
+        network = fw.OneHiddenLayer(s.d, HIDDEN, s.n_classes)
+        balls = network.l1_balls(s.radius, s.radius)
+        direction = np.random.default_rng(1).standard_normal(network.shape)
+        return network, balls, np.asarray(balls.lmo(direction))
+
     def learner(self) -> Any:
         """The learner of fastfw at round 1."""
-        s = self.shape
-        problem = fw.SoftmaxRegression(s.d, s.n_classes)
-        ball = fw.RowL1Ball((s.n_classes, s.d), s.radius)
-        return METHODS[self.method.split()[0]][0](self, problem, ball)
-
-    def by_numpy(self, learner: Any = None) -> Any:
-        """NumPy's side at round 1, with the draws of a learner if one is given."""
-        return METHODS[self.method.split()[0]][1](self, learner)
+        problem, set, start = self.problem_set_start()
+        return self.row.build(
+            problem, set, self.constants, rounds=self.horizon, seed=0,
+            sub_batch_size=None if "whole" in self.method else SUB_BATCH,
+            start=start, dtype=self.dtype, threads=self.threads,
+        )  # fmt: skip
 
     def check(self, make: Callable[[Case], Any] | None = None, rounds: int | None = None) -> None:
         """Raise AssertionError unless fastfw and another side play the same decisions.
@@ -126,10 +170,10 @@ class Case:
         rounds = self.checked if rounds is None else rounds
         stream = next(self.streams(rounds))
         result = self.learner().run(stream, checkpoints=range(1, rounds + 1))
-        side = self.by_numpy(self.learner()) if make is None else make(self)
+        side = Player(self, self.learner()) if make is None else make(self)
         # Rounding grows little in so few rounds; entries are at most the radius. Other libraries
         # add in another order than the reference.
-        tolerance = {"float64": 1e-12, "float32": 1e-5}[self.arithmetic or self.dtype]
+        tolerance = {"float64": 1e-12, "float32": 1e-5}[self.dtype]
         tolerance *= 1 if make is None else 10
         for batch, x, wanted in zip(stream, result.decisions, result.losses, strict=True):
             loss, played = side.play_round(batch.rows)
@@ -137,121 +181,89 @@ class Case:
             np.testing.assert_allclose(loss, wanted, rtol=tolerance, atol=0)
 
 
-# --- methods --------------------------------------------------------------------------------------
-
-ORGFW_STEP, ORGFW_MOMENTUM = (1.0, 1.0), (1.0, 2 / 3)
-NETWORK_STEP, NETWORK_MOMENTUM = (2.0, 1.0), (0.25, 0.5)
-HIDDEN = 10
-OFW_STEP = {False: (0.5, 2 / 3), True: (1.0, 1 / 2)}
-REGULARIZED = {"rounds": 400, "scale": 1e4}
-META = {"morgfw": {"momentum": (2.0, 1 / 2), "scale": 100.0, "K": HORIZON}}
-META["metafw"] = {"momentum": (4.0, 1 / 2), "scale": 20.0, "K": HORIZON * 10}
+# --- rounds of tests/reference.py, one at a time --------------------------------------------------
 
 
-def _orgfw(case: Case, problem: Any, ball: Any) -> Any:
-    return fw.ORGFW(
-        problem, ball, step=fw.power_schedule(*ORGFW_STEP),
-        momentum=fw.power_schedule(*ORGFW_MOMENTUM), dtype=case.arithmetic or case.dtype,
-        threads=case.threads,
-    )  # fmt: skip
+class Player:
+    """NumPy's side at round 1, with the draws of a learner if one is given.
+
+    ``play_round(rows)`` gathers the batch as ``X[rows]``, plays the round and returns its loss and
+    the decision that was played.
+    """
+
+    def __init__(self, case: Case, learner: Any = None) -> None:
+        self.X, self.y = case.data.X, case.data.y
+        self.rows: Any = None
+        self.rounds = (_meta if case.row.meta else _rounds)(case, self._batches(), learner)
+
+    def _batches(self) -> Iterator[tuple[Any, Any]]:
+        while True:
+            yield self.X[self.rows], self.y[self.rows]
+
+    def play_round(self, rows: Any) -> tuple[float, Any]:
+        self.rows = rows
+        return next(self.rounds)
 
 
-def _numpy_orgfw(case: Case, learner: Any) -> Any:
-    return numpy_side.ORGFW(case.data, case.shape.radius, *orgfw_schedules())
+def _rounds(case: Case, batches: Iterator[Any], learner: Any) -> Iterator[tuple[float, Any]]:
+    """Loss and decision of rounds by methods that draw nothing."""
+    name, radius = case.row.learner.lower(), case.shape.radius
+    x = case.problem_set_start()[2].astype(case.dtype)
+    if case.network:
+        sizes = reference_network.Shape(case.shape.d, HIDDEN, case.shape.n_classes)
+        rounds = reference_network.methods(sizes).orgfw.rounds(
+            x, batches, (radius,) * 4, *case.schedules
+        )
+    elif name == "oaw":
+        rounds = reference.oaw_rounds(reference.ActiveSet(x), batches, radius, *case.schedules)
+    elif name == "regularizedofw":
+        c, T = case.constants.scale, case.horizon
+        rounds = reference.regularised_ofw.rounds(x, batches, radius, *case.schedules, c, T)
+    else:
+        rounds = getattr(reference, name).rounds(x, batches, radius, *case.schedules)
+    for loss, x_next, *_ in rounds:
+        yield float(loss), x
+        x = x_next
 
 
-def orgfw_schedules() -> tuple[Any, Any]:
-    """Step and momentum of ORGFW."""
-    return reference.power_schedule(*ORGFW_STEP), reference.power_schedule(*ORGFW_MOMENTUM)
+def _meta(case: Case, batches: Iterator[Any], learner: Any) -> Iterator[tuple[float, Any]]:
+    """The same of meta methods; draws that no learner gives come from NumPy's generator.
+
+    Inner points of a round are found in it, not when the round before ends.
+    """
+    s, start = case.shape, case.problem_set_start()[2].astype(case.dtype)
+    rng = np.random.default_rng(0)
+
+    def noise(t: int, k: int) -> Any:
+        if learner is not None:
+            return learner.base.perturbation(start.shape, t=t, k=k)
+        return rng.random(start.shape, dtype=start.dtype.type) - start.dtype.type(0.5)
+
+    def picked(t: int, k: int) -> Any:
+        if learner is not None:
+            return learner.sub_batch(t, k, s.batch_size)
+        return rng.integers(s.batch_size, size=SUB_BATCH)
+
+    def base(k: int) -> Any:
+        return reference.FTPL(
+            start.shape, s.radius, case.constants.scale, case.horizon, partial(noise, k=k),
+            start.dtype,
+        )  # fmt: skip
+
+    directions = {
+        "morgfw": partial(reference.morgfw_directions, literally="literal" in case.method),
+        "metafw": reference.meta_frank_wolfe_directions,
+    }[case.row.name]
+    bases = [base(k) for k in range(1, case.learner().inner_steps + 1)]
+    for t, batch in enumerate(batches, start=1):
+        rows = None if "whole" in case.method else partial(picked, t)
+        played = reference.meta_round(
+            start, bases, *batch, *case.schedules, rows, directions=directions
+        )
+        yield played.loss, played.inner[-1]
 
 
-def _regularized(case: Case, problem: Any, ball: Any) -> Any:
-    return fw.RegularizedOFW(problem, ball, step=fw.power_schedule(1.0, 1.0), **REGULARIZED)
-
-
-def _numpy_regularized(case: Case, learner: Any) -> Any:
-    eta = REGULARIZED["scale"] / REGULARIZED["rounds"] ** 0.75
-    step = reference.power_schedule(1.0, 1.0)
-    return numpy_side.RegularizedOFW(case.data, case.shape.radius, step, eta)
-
-
-def _past(case: Case, problem: Any, ball: Any) -> Any:
-    method = fw.OAW if case.method.startswith("oaw") else fw.OFW
-    return method(problem, ball, step=fw.power_schedule(*OFW_STEP[case.once]))
-
-
-def _numpy_past(case: Case, learner: Any) -> Any:
-    side = numpy_side.OAW if case.method.startswith("oaw") else numpy_side.OFW
-    return side(case.data, case.shape.radius, reference.power_schedule(*OFW_STEP[case.once]))
-
-
-def _sub_batch(case: Case) -> int | None:
-    return None if "whole" in case.method else SUB_BATCH
-
-
-def _meta(case: Case, problem: Any, ball: Any) -> Any:
-    name = case.method.split()[0]
-    own = META[name]
-    return {"morgfw": fw.MORGFW, "metafw": fw.MetaFrankWolfe}[name](
-        problem, ball, rounds=HORIZON, inner_steps=own["K"], base=fw.FTPL(scale=own["scale"]),
-        step=fw.power_schedule(1.0, 1.0), momentum=fw.power_schedule(*own["momentum"]),
-        sub_batch_size=_sub_batch(case),
-    )  # fmt: skip
-
-
-def _numpy_meta(case: Case, learner: Any) -> Any:
-    name, s = case.method.split()[0], case.shape
-    own = META[name]
-    draws: dict[str, Any] = {}
-    if learner is not None:
-
-        def noise(t: int, k: int) -> Any:
-            return learner.base.perturbation((s.n_classes, s.d), t=t, k=k)
-
-        draws = {"noise": noise, "picked": lambda t, k: learner.sub_batch(t, k, s.batch_size)}
-    return numpy_side.Meta(
-        case.data, s.radius, reference.power_schedule(1.0, 1.0),
-        reference.power_schedule(*own["momentum"]), inner_steps=own["K"], scale=own["scale"],
-        horizon=HORIZON, batch_size=s.batch_size, sub_batch_size=_sub_batch(case),
-        directions={
-            "morgfw": partial(reference.morgfw_directions, literally="literal" in case.method),
-            "metafw": reference.meta_frank_wolfe_directions,
-        }[name],
-        **draws,
-    )  # fmt: skip
-
-
-def network_problem(case: Case) -> tuple[Any, Any, Any]:
-    """The paper's network, its set, and a vertex to start at, so that no oracle meets ties."""
-    problem = fw.OneHiddenLayer(case.shape.d, HIDDEN, case.shape.n_classes)
-    M = problem.l1_balls(case.shape.radius, case.shape.radius)
-    vertex = M.lmo(np.random.default_rng(1).standard_normal(problem.shape))
-    return problem, M, np.asarray(vertex).astype(case.dtype)
-
-
-def _network(case: Case, *_: Any) -> Any:
-    problem, M, start = network_problem(case)
-    step, momentum = fw.power_schedule(*NETWORK_STEP), fw.power_schedule(*NETWORK_MOMENTUM)
-    return fw.ORGFW(problem, M, step=step, momentum=momentum, start=start, dtype=case.dtype)
-
-
-def _numpy_network(case: Case, learner: Any) -> Any:
-    _, _, start = network_problem(case)
-    shape = reference_network.Shape(case.shape.d, HIDDEN, case.shape.n_classes)
-    powers = (reference.power_schedule(*pair) for pair in (NETWORK_STEP, NETWORK_MOMENTUM))
-    return numpy_side.Network(case.data, shape, start, case.shape.radius, *powers)
-
-
-#: name: the learner, from case, problem and set, and NumPy's side, from case and learner
-METHODS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
-    "orgfw": (_orgfw, _numpy_orgfw),
-    "regularized-ofw": (_regularized, _numpy_regularized),
-    "ofw": (_past, _numpy_past),
-    "oaw": (_past, _numpy_past),
-    "morgfw": (_meta, _numpy_meta),
-    "metafw": (_meta, _numpy_meta),
-    "network": (_network, _numpy_network),
-}
+# --- the cases ------------------------------------------------------------------------------------
 
 LABELS = {
     "orgfw": "ORGFW",
@@ -267,9 +279,7 @@ LABELS = {
 }
 
 # 86 rounds before, a turn of 3 that is not timed, and 7 that are: rounds 90 to 110.
-_AT_100: dict[str, Any] = {
-    "rounds": 3, "turns": 7, "before": 86, "checked": 6,
-}  # fmt: skip
+_AT_100: dict[str, Any] = {"rounds": 3, "turns": 7, "before": 86, "checked": 6}
 
 CASES = (
     *(Case("orgfw", shape, dtype) for shape in (MNIST, CIFAR10) for dtype in DTYPES),
@@ -287,7 +297,7 @@ CASES = (
     ),
     Case("metafw", MNIST, "float64", rounds=3, turns=7, checked=3),
     *(Case("ofw", MNIST, dtype, **_AT_100) for dtype in DTYPES),
-    Case("ofw once", MNIST, "float64", once=True, **_AT_100),
+    Case("ofw once", MNIST, "float64", **_AT_100),
     Case("oaw", MNIST, "float64", **_AT_100),
     *(Case("network", NETWORK, dtype, rounds=100, checked=100) for dtype in DTYPES),
 )

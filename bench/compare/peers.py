@@ -11,18 +11,18 @@ from __future__ import annotations
 import importlib.util
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import fastfw as fw
 import reference
-from bench.compare import cases, data
-from bench.compare.cases import Case
+from bench.compare import cases
+from bench.compare.cases import Case, Player
+from bench.data import dataset
 
 #: As MNIST and CIFAR-10, with rows enough to be larger than the caches, in each peer's own memory.
-MNIST, CIFAR10 = replace(data.MNIST, n=20_000), replace(data.CIFAR10, n=6_000)
+MNIST, CIFAR10 = cases.MNIST._replace(n=20_000), cases.CIFAR10._replace(n=6_000)
 
 
 # --- rounds of ORGFW ------------------------------------------------------------------------------
@@ -34,7 +34,7 @@ class StackedNumpy:
     def __init__(self, case: Case) -> None:
         s = case.shape
         self.X, self.y, self.radius, self.C = case.data.X, case.data.y, s.radius, s.n_classes
-        self.step, self.momentum = cases.orgfw_schedules()
+        self.step, self.momentum = case.schedules
         C, B, dtype = s.n_classes, s.batch_size, self.X.dtype
         self.both = np.zeros((2 * C, s.d), dtype)  # x_t above x_{t-1}
         self.d, self.size = np.zeros((C, s.d), dtype), np.empty((C, s.d), dtype)
@@ -87,7 +87,7 @@ class Torch:
             warnings.simplefilter("ignore")  # that the memory is read-only
             self.X, self.y = torch.from_numpy(case.data.X), torch.from_numpy(case.data.y)
         self.torch, self.t = torch, 1
-        self.step, self.momentum = cases.orgfw_schedules()
+        self.step, self.momentum = case.schedules
         self.both = torch.zeros((2 * s.n_classes, s.d), dtype=self.X.dtype)
         self.d = torch.zeros((s.n_classes, s.d), dtype=self.X.dtype)
         C, radius = s.n_classes, s.radius
@@ -138,7 +138,7 @@ class Jax:
 
         s, dtype = case.shape, np.dtype(case.dtype).type
         self.jax, self.dtype, self.t = jax, dtype, 1
-        self.step, self.momentum = cases.orgfw_schedules()
+        self.step, self.momentum = case.schedules
         self.X, self.y = jnp.asarray(case.data.X), jnp.asarray(case.data.y)
         self.both = jnp.zeros((2 * s.n_classes, s.d), dtype)
         self.d = jnp.zeros((s.n_classes, s.d), dtype)
@@ -175,7 +175,7 @@ class Jax:
 
 #: name: (what has to be installed, the side)
 ROUNDS: dict[str, tuple[str, Callable[[Case], Any]]] = {
-    "NumPy as written": ("numpy", Case.by_numpy),
+    "NumPy as written": ("numpy", Player),
     "NumPy, stacked products": ("numpy", StackedNumpy),
     "PyTorch, eager": ("torch", Torch),
     "PyTorch, torch.compile": ("torch", compiled_torch),
@@ -199,10 +199,10 @@ class TorchNetwork:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that the memory is read-only
             self.X, self.y = torch.from_numpy(case.data.X), torch.from_numpy(case.data.y)
-        powers = (cases.NETWORK_STEP, cases.NETWORK_MOMENTUM)
-        self.step, self.momentum = (reference.power_schedule(*pair) for pair in powers)
-        problem, _, start = cases.network_problem(case)
-        self.x = [torch.tensor(block) for block in problem.blocks(start).values()]
+        self.step, self.momentum = case.schedules
+        problem, _, start = case.problem_set_start()
+        blocks = problem.blocks(start.astype(case.dtype))
+        self.x = [torch.tensor(block) for block in blocks.values()]
         self.x_prev = self.x
         self.d: Any = None
 
@@ -244,7 +244,7 @@ class TorchNetwork:
 
 #: The same on the network.
 NETWORK_ROUNDS: dict[str, tuple[str, Callable[[Case], Any]]] = {
-    "NumPy as written": ("numpy", Case.by_numpy),
+    "NumPy as written": ("numpy", Player),
     "PyTorch, eager": ("torch", TorchNetwork),
 }
 
@@ -253,14 +253,12 @@ NETWORK_ROUNDS: dict[str, tuple[str, Callable[[Case], Any]]] = {
 
 #: Iterations of a turn, steps 2/(k + 2) from zero.
 ITERATIONS = 20
-WHOLE = data.Shape(
-    "whole", "4,000 samples", n=4_000, d=784, n_classes=10, batch_size=4_000, radius=8.0
-)
+WHOLE = cases.MNIST._replace(n=4_000, batch_size=4_000, label="4,000 samples")
 
 
 def whole_by_fastfw(dtype: str) -> Callable[[], Any]:
     """Frank-Wolfe: OSFW without memory, whose every batch is the whole data."""
-    s, whole = WHOLE, data.dataset(WHOLE, dtype)
+    s, whole = WHOLE, dataset(WHOLE, dtype)
     problem = fw.SoftmaxRegression(s.d, s.n_classes)
     ball = fw.RowL1Ball((s.n_classes, s.d), s.radius)
     rows = np.broadcast_to(np.arange(s.n), (ITERATIONS, s.n))
@@ -273,7 +271,7 @@ def whole_by_copt(dtype: str) -> Callable[[], Any]:
     """copt's minimize_frank_wolfe; the oracle is that of its L1Ball, for every row at once."""
     import copt
 
-    s, whole = WHOLE, data.dataset(WHOLE, dtype)
+    s, whole = WHOLE, dataset(WHOLE, dtype)
     shape, classes = (s.n_classes, s.d), np.arange(s.n_classes)
 
     def value_and_gradient(w: Any) -> Any:
@@ -304,7 +302,7 @@ def whole_by_chop(dtype: str) -> Callable[[], Any]:
     from chop.optim import minimize_frank_wolfe
 
     torch.set_num_threads(1)
-    s, whole = WHOLE, data.dataset(WHOLE, dtype)
+    s, whole = WHOLE, dataset(WHOLE, dtype)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         X, y = torch.from_numpy(whole.X), torch.from_numpy(whole.y)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 import fastfw as fw
-from bench.compare.cases import META, SUB_BATCH, Case
-from bench.compare.data import CIFAR10, MNIST
+from bench.compare.cases import CIFAR10, MNIST, SUB_BATCH, Case
 from bench.compare.turns import Work, load, seconds
+from bench.data import DTYPES
 from fastfw.kernels import (
     _features,
     gradients,
@@ -28,9 +27,6 @@ from fastfw.kernels._jit import REASSOCIATE, kernel
 from fastfw.learners.compiled import in_rounds
 
 Part = tuple[str, Callable[[Any], Any]]
-
-
-# --- loops over blocks, as in `gradients.recursive_gradient` --------------------------------------
 
 
 @kernel(fastmath=REASSOCIATE, cache=False)
@@ -51,32 +47,6 @@ def read(A: Any, rows: Any, u: Any) -> Any:
 
 
 @kernel(cache=False)
-def forward(A: Any, rows: Any, u: Any, Z: Any) -> None:
-    """Logits of blocks, entry by entry where the round does so; of one block again and again."""
-    n_classes, d = u.shape[0], A.shape[1]
-    places = np.empty((n_classes, d + 1), np.uintp)
-    counts = np.empty(n_classes, np.intp)
-    sparse_iterate.support(u, d, places, counts)
-    few = sparse_iterate.few(counts, u, d)
-    length = Z.shape[1]
-    block = rows[:length]
-    for _ in range(0, rows.shape[0], length):
-        if few:
-            sparse_iterate.sparse_forward(A, block, u, places, counts, Z)
-        else:
-            products.forward(A, block, u, Z, block[:0])
-
-
-@kernel(cache=False)
-def backward(A: Any, rows: Any, R: Any, G: Any) -> None:
-    """Gradients of blocks; of one block again and again."""
-    length = R.shape[1]
-    block = rows[:length]
-    for _ in range(0, rows.shape[0], length):
-        products.backward(A, block, R, G, block[:0], products.PAIRED)
-
-
-@kernel(cache=False)
 def estimate(D: Any, G: Any, set: Any, index: Any, value: Any) -> None:
     """The new estimate, and its vertices."""
     real = G.dtype.type
@@ -85,59 +55,65 @@ def estimate(D: Any, G: Any, set: Any, index: Any, value: Any) -> None:
     sets.vertices(sets.Rows(*set), G, index, value)
 
 
-@kernel(cache=False)
-def exponentials(Z: Any, P: Any, m: Any, total: Any, times: Any) -> None:
-    """Softmax of a block, twice for each block of a batch."""
-    for _ in range(times):
-        softmax.softmax(Z, P, m, total)
-        softmax.softmax(Z, P, m, total)
-
-
-# --- what is measured -----------------------------------------------------------------------------
-
-
 def batches(case: Case) -> Iterator[Any]:
     """Row numbers of batches, never ending."""
     for stream in case.streams(1, 1):
-        rows = next(iter(stream)).rows
-        rows.flags.writeable = False
-        yield rows
+        yield _row_numbers(next(iter(stream)).rows)
 
 
-def momentum(case: Case, data: fw.Dataset) -> tuple[list[Part], Callable[[Any], Any]]:
+def _row_numbers(rows: Any) -> Any:
+    """Row numbers as kernels get them, read-only."""
+    rows.flags.writeable = False
+    return rows
+
+
+def momentum(case: Case) -> tuple[list[Part], Callable[[Any], Any]]:
     """Parts of a round of ORGFW after 100 rounds, and the whole."""
-    learner = case.learner()
+    learner, data = case.learner(), case.data
     learner.run(fw.iid_stream(data, batch_size=case.shape.batch_size, rounds=100, seed=3))
     engine = learner._engine
-    dtype = engine.u.dtype
-    whole = learner.problem.rows(data, dtype, coded=True)
-    A, u = whole.X, engine.u
-    coded = isinstance(A, tuple)
-    d, B, n_classes = case.shape.d, case.shape.batch_size, len(u)
+    u, dtype = engine.u, engine.u.dtype
+    given = learner.problem.rows(data, dtype, coded=True)
+    (n_classes, d), B = learner.set.shape, case.shape.batch_size
+    # a block of rows again and again, which the caches hold
     length = gradients.block_length(d, u.itemsize, n_classes)
-    floats = data.X[: 4 * length].astype(dtype)
-    floats.flags.writeable = False
-    first = np.arange(B) % length
-    Z, P = np.zeros((n_classes, length), dtype), np.empty((n_classes, length), dtype)
-    m, total = np.empty(length, dtype), np.empty(length, dtype)
+    block = data.X[:length].astype(dtype)
+    block.flags.writeable = False
+    cached = _row_numbers(np.arange(B) % length)
+    Z, P = (np.zeros((n_classes, products.padded(B)), dtype) for _ in range(2))
+    m, total = np.empty(Z.shape[1], dtype), np.empty(Z.shape[1], dtype)
     R, G, D = np.full_like(P, 0.01), np.zeros_like(u), np.zeros_like(u)
+    places, counts = np.empty((n_classes, d + 1), np.uintp), np.empty(n_classes, np.intp)
+    sparse_iterate.support(u, d, places, counts)
+    few = sparse_iterate.few(counts, u, d)
     index, value = np.zeros((n_classes, 1), np.intp), np.zeros((n_classes, 1))
-    times = -(-B // length)
+
+    def forward(rows: Any) -> None:
+        if few:
+            sparse_iterate.support(u, d, places, counts)
+            sparse_iterate.sparse_forward(block, cached, u, places, counts, Z)
+        else:
+            products.forward(block, cached, u, Z, cached[:0])
+
+    def exponentials(rows: Any) -> None:
+        for _ in range(2):  # at both points
+            softmax.softmax(Z, P, m, total)
+
+    def backward(rows: Any) -> None:
+        products.backward(block, cached, R, G, cached[:0], products.PAIRED)
+
     parts: list[Part] = [
-        ("read and decode" if coded else "read", lambda rows: read(A, rows, u)),
-        ("forward product", lambda rows: forward(floats, first, u, Z)),
-        ("exponentials", lambda rows: exponentials(Z, P, m, total, times)),
-        ("backward product", lambda rows: backward(floats, first, R, G)),
-        (
-            "estimate and vertex",
-            lambda rows: estimate(D, G, engine._rows, index, value),
-        ),
-    ]
-    starts = np.array([0, B], np.intp)
+        ("read and decode" if isinstance(given.X, tuple) else "read",
+         lambda rows: read(given.X, rows, u)),
+        ("forward product", forward),
+        ("exponentials", exponentials),
+        ("backward product", backward),
+        ("estimate and vertex", lambda rows: estimate(D, G, engine._rows, index, value)),
+    ]  # fmt: skip
+    starts, losses = np.array([0, B], np.intp), np.empty(2)
     how = in_rounds(learner._recursion, 200, 1)
-    losses = np.empty(2)
     return parts, lambda rows: engine.rounds(
-        how, fw.problems.Rows(A, whole.y, rows), starts, losses
+        how, fw.problems.Rows(given.X, given.y, rows), starts, losses
     )
 
 
@@ -209,31 +185,23 @@ def table(
     return "\n".join(lines)
 
 
-def coded(case: Case) -> fw.Dataset:
-    """The case's data as bytes."""
-    return fw.Dataset((255 * case.data.X).astype(np.uint8), case.data.y, scale=1 / 255)
-
-
 def parts(work: Work) -> Iterator[Any]:
     """Parts of a round by themselves, beside the whole: medians of CPU time, and shares.
 
-    Each part is a kernel, or a loop over the blocks of a batch with the kernel that the round has
-    in its place, on the same data and the decision of the same learner. In a round parts overlap,
-    above all reading the next rows with computing on the present ones: they need not add up, and
-    the rest may be negative.
+    Each part is the kernel that the round has in its place, with the decision of the same learner,
+    on as many rows as a batch has: from memory where they are read, else in the caches. In a round
+    parts overlap, above all reading the next rows with computing on the present ones: they need not
+    add up, and the rest may be negative.
     """
     turns = work.turns or 40
+    words = {"uint8 float32": "bytes, float32 arithmetic"}
     for shape in (MNIST,) if work.quick else (MNIST, CIFAR10):
-        for dtype in ("float64", "float32"):
-            case = Case("orgfw", shape, dtype)
-            title = f"ORGFW, {shape.label}'s shape, {dtype}"
-            yield table(title, *momentum(case, case.data), case, turns)
-        case = Case("orgfw", shape, "float32")
-        title = f"ORGFW, {shape.label}'s shape, bytes, float32 arithmetic"
-        yield table(title, *momentum(case, coded(case).astype("float32")), case, turns)
+        for features in (*DTYPES, *words):
+            case = Case("orgfw", shape, features)
+            title = f"ORGFW, {shape.label}'s shape, {words.get(features, features)}"
+            yield table(title, *momentum(case), case, turns)
     for method in ("morgfw sub-batch",) if work.quick else ("morgfw sub-batch", "metafw"):
-        for dtype in ("float64", "float32"):
-            case = replace(Case(method, MNIST, dtype), before=2)
-            K = META[method.split()[0]]["K"]
-            title = f"{case.label.split(',')[0]} of {SUB_BATCH}, {dtype}, K = {K}"
+        for dtype in DTYPES:
+            case = Case(method, MNIST, dtype)
+            title = f"{case.label.split(',')[0]}, sub-batches of {SUB_BATCH}, {dtype}"
             yield table(title, *sub_batch(case), case, turns)

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from bench.compare import peers
-from bench.compare.cases import CASES, GOALS, HIDDEN, Case
-from bench.compare.data import DTYPES, NETWORK, Shape
+from bench.compare.cases import CASES, GOALS, HIDDEN, NETWORK, Case, Player
 from bench.compare.pictures import bars
 from bench.compare.turns import (
     Limits,
@@ -35,11 +34,12 @@ from bench.compare.turns import (
     summary,
     take_turns,
 )
+from bench.data import DTYPES, Shape
 
 SIDES = {
     "fastfw-run": running,
     "fastfw-observe": observing,
-    "numpy": partial(playing, Case.by_numpy),
+    "numpy": partial(playing, Player),
 }
 ROUNDS = 10
 #: The same where threads are beside one: a whole run of the paper's on CIFAR-10.
@@ -165,7 +165,7 @@ def round_table(shape: Shape, dtype: str, limits: Limits) -> Table:
     table.goals = {"NumPy as written": 5, **dict.fromkeys(list(peers.ROUNDS)[2:], 3)}
     table.add("fastfw, run", running(case), ROUNDS)
     table.add("fastfw, observe", observing(case), ROUNDS)
-    coded = Case("orgfw", shape, "uint8", arithmetic=dtype)
+    coded = Case("orgfw", shape, f"uint8 {dtype}")
     table.add("fastfw, uint8 features, run", running(coded, ROUNDS), ROUNDS)
     table.add_peers(peers.ROUNDS, case)
     return table
@@ -186,12 +186,12 @@ def network_table(dtype: str, limits: Limits) -> Table:
 
 def bytes_table(shape: Shape, dtype: str, limits: Limits) -> Table:
     """uint8 features in float32 arithmetic beside NumPy as the paper writes it in float64."""
-    coded = Case("orgfw", shape, "uint8", arithmetic=dtype, rounds=ROUNDS)
+    coded = Case("orgfw", shape, f"uint8 {dtype}", rounds=ROUNDS)
     floats = Case("orgfw", shape, "float64", rounds=ROUNDS)
     table = Table(f"ORGFW, {shape.label}'s shape, bytes beside NumPy in float64")
     table.goals = {"NumPy as written, float64": 14}
     table.add(f"fastfw, uint8, {dtype} arithmetic", running(coded), ROUNDS)
-    table.add("NumPy as written, float64", playing(Case.by_numpy, floats), ROUNDS)
+    table.add("NumPy as written, float64", playing(Player, floats), ROUNDS)
     table.add("NumPy, stacked products, float64", playing(peers.StackedNumpy, floats), ROUNDS)
     return table
 

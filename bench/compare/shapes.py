@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from bench.compare.cases import Case
-from bench.compare.data import DTYPES, Shape, dataset
+from bench.compare.cases import TELLING, Case, Player
 from bench.compare.peers import StackedNumpy
 from bench.compare.pictures import roofline
 from bench.compare.turns import (
@@ -23,6 +22,7 @@ from bench.compare.turns import (
     seconds,
     take_turns,
 )
+from bench.data import DTYPES, Shape, dataset, pixels
 
 #: (classes, features): few and many of each.
 SIZES = (
@@ -64,10 +64,10 @@ def measure(n_classes: int, d: int, dtype: str, turns: int, limits: Limits) -> P
     """Check that all sides play the same decisions, then let them take turns."""
     size = 600 if d * n_classes <= 40_000 else 256 if d < 50_000 else 64
     n = max(4 * size, min(60_000, 8_000_000 // d))
-    shape = Shape(f"{n_classes} x {d}", "", n, d, n_classes, size, radius=8.0, share=1.0)
+    shape = Shape(n, d, n_classes, size, 8.0, share=1.0, telling=TELLING)
     case = Case("orgfw", shape, dtype)
-    ways = [partial(playing, Case.by_numpy), partial(playing, StackedNumpy)]
-    for make in (Case.by_numpy, StackedNumpy):
+    ways = [partial(playing, Player), partial(playing, StackedNumpy)]
+    for make in (Player, StackedNumpy):
         case.check(make, rounds=4)
     # about 20 ms of NumPy a turn, and at least one round
     once = seconds(ways[1](case, 10)()) / 10
@@ -75,6 +75,7 @@ def measure(n_classes: int, d: int, dtype: str, turns: int, limits: Limits) -> P
     sides = [way(case, rounds) for way in (running, *ways)]
     times = [[1e3 * t / rounds for t in own] for own in take_turns(sides, turns)]
     dataset.cache_clear()
+    pixels.cache_clear()
     ratios = [ratio(own, times[0]) for own in times[1:]]
     return Point(
         n_classes, d, size, dtype, *map(statistics.median, times), *ratios, floor(case, limits)

@@ -7,12 +7,9 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from bench.compare import cases
-from bench.compare.cases import CASES, Case
-from bench.compare.data import CIFAR10, MNIST
+from bench.compare.cases import CASES, CIFAR10, MNIST, Case, Player
 from bench.compare.round_times import SIDES
 from bench.compare.turns import Work
-from reference import orgfw, power_schedule
 
 
 def by_name(case):
@@ -32,34 +29,20 @@ def test_400_rounds_do_the_same(shape):
     Case("orgfw", shape, "float64").check(rounds=400)
 
 
-def test_numpy_side_is_the_reference():
-    case = CASES[0]
-    batches = list(next(case.streams(5, 1)))
-    start = np.zeros((case.shape.n_classes, case.shape.d))
-    step, momentum = power_schedule(*cases.ORGFW_STEP), power_schedule(*cases.ORGFW_MOMENTUM)
-    whole = orgfw(start, batches, case.shape.radius, step, momentum)
-    side = case.by_numpy()
-    assert [side.play_round(batch.rows)[0] for batch in batches] == whole.losses.tolist()
-    np.testing.assert_array_equal(side.x, whole.iterates[-1])
-
-
 @pytest.mark.parametrize("name", ["orgfw mnist float64", "orgfw sparse float64", "ofw once"])
 def test_turns_of_all_sides_are_the_same_rounds(name, monkeypatch):
     case = next(iter(Work([name]).choose({case.name: case for case in CASES}).values()))
     played = []
 
-    class Player:
+    class Learner:
         def run(self, stream):
             played.extend(batch.rows.tolist() for batch in stream)
 
         def observe(self, batch):
             played.append(batch.rows.tolist())
 
-        def play_round(self, rows):
-            played.append(rows.tolist())
-
-    players = (lambda *_: Player(), lambda *_: Player())
-    monkeypatch.setitem(cases.METHODS, name.split()[0], players)
+    monkeypatch.setattr(Case, "learner", lambda case: Learner())
+    monkeypatch.setattr(Player, "play_round", lambda side, rows: played.append(rows.tolist()))
     turns = {}
     for side, make in SIDES.items():
         turn = make(case)
@@ -73,7 +56,7 @@ def test_turns_of_all_sides_are_the_same_rounds(name, monkeypatch):
 
 
 def test_turns_go_on_through_the_same_rows():
-    case = Case("ofw once", MNIST, "float64", once=True)
+    case = Case("ofw once", MNIST, "float64")
     parts = islice(case.streams(4, 3), 2)
     rows = [np.concatenate([batch.rows for batch in stream]) for stream in parts]
     assert len(rows[0]) == 4 * MNIST.batch_size

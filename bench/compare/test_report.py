@@ -8,8 +8,8 @@ import pytest
 
 from bench import report
 from bench.compare import peers, pictures, profile, round_times, shapes, turns
-from bench.compare.cases import CASES, Case
-from bench.compare.data import MNIST, NETWORK, Shape
+from bench.compare.cases import CASES, MNIST, NETWORK, Case
+from bench.data import Shape
 
 
 def test_ratios_are_medians_over_pairs():
@@ -152,7 +152,7 @@ def test_peers_play_the_same_decisions(name, dtype):
         pytest.skip(why)
     if "compile" in name:
         pytest.skip("its compiler takes a minute; checked before it is timed")
-    shape = Shape("small", "small", n=400, d=30, n_classes=4, batch_size=50, radius=4.0)
+    shape = Shape(400, 30, 4, 50, 4.0)
     Case("orgfw", shape, dtype).check(make, rounds=12)
 
 
@@ -183,7 +183,7 @@ def test_tables_are_printed(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("method", "make"),
     [
-        ("orgfw", lambda case: profile.momentum(case, case.data)),
+        ("orgfw", profile.momentum),
         ("morgfw sub-batch", profile.sub_batch),
     ],
 )

@@ -276,7 +276,7 @@ class Leaders:
     learners = 20
 
     def setup(self, noise, dtype):
-        _, d, n_classes, _, self.radius, _ = work.SHAPES["mnist"]
+        _, d, n_classes, _, self.radius, *_ = work.SHAPES["mnist"]
         self.kind = self.params[0].index(noise)
         rng = np.random.default_rng(1)
         shape = (self.learners, n_classes, d)

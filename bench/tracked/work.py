@@ -5,44 +5,30 @@ engine that calls oracles one by one.
 """
 
 import sys
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 import fastfw as fw
 from fastfw.learners import TABLE
-from fastfw.streams import Dataset
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
+sys.path.extend(str(Path(__file__).resolve().parents[2] / folder) for folder in ("tests", ""))
 import reference
 import reference_network
+from bench import data as synthetic
+from bench.data import DTYPES, Shape
 
-__all__ = ["reference", "reference_network"]
-
-
-class Shape(NamedTuple):
-    """Sizes of a data set and its batches, the ball's radius, the share of nonzero features."""
-
-    n: int
-    d: int
-    n_classes: int
-    batch_size: int
-    radius: float
-    share: float = 0.2
-
+__all__ = ["DTYPES", "reference", "reference_network"]
 
 SHAPES = {
     "mnist": Shape(12_000, 784, 10, 600, 8.0),
     "cifar10": Shape(5_000, 3072, 10, 500, 32.0),
     "small-batch": Shape(12_000, 784, 10, 16, 8.0),
-    "wide": Shape(5_000, 100_000, 10, 256, 32.0, share=0.01),
+    "wide": Shape(5_000, 100_000, 10, 256, 32.0, share=0.01, csr=True),
     # parameters are large and samples few, so that memory is the learner's
     "large": Shape(200, 3072, 100, 100, 8.0),
 }
-DTYPES = ("float64", "float32")
 #: Hidden units of networks, and the radius of their balls.
 HIDDEN, HIDDEN_RADIUS = 10, 10.0
 #: Nodes in a row of the grid whose paths are a feasible set.
@@ -58,42 +44,14 @@ COMPARED = 3
 # --- data -------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1)
 def pixels(shape):
     """Bytes of which few are not 0, and labels that a linear model can learn."""
-    n, d, n_classes, _, _, share = SHAPES[shape]
-    rng = np.random.default_rng(0)
-    found = rng.integers(256, size=(n, d), dtype=np.uint8)
-    found *= rng.random((n, d), dtype=np.float32) < share
-    scores = found.astype(np.float32) @ rng.standard_normal((d, n_classes), dtype=np.float32)
-    return found, scores.argmax(axis=1)
+    return synthetic.pixels(SHAPES[shape])
 
 
-@lru_cache(maxsize=2)
 def data(shape, features):
-    """The same features as "float64", "float32", bytes ("uint8 float64", ...) or "csr float64".
-
-    The last word is the dtype of the parameters.
-    """
-    kind, dtype = features.split()[0], features.split()[-1]
-    if shape == "wide":
-        return _wide(dtype)
-    codes, y = pixels(shape)
-    if kind == "uint8":
-        return Dataset(codes, y, scale=1 / 255).astype(dtype)
-    X = np.divide(codes, 255, dtype=dtype)
-    return Dataset(sparse.csr_array(X) if kind == "csr" else X, y)
-
-
-def _wide(dtype):
-    """Rows of few nonzeros at random places, which would not fit into memory as a matrix."""
-    n, d, n_classes, _, _, share = SHAPES["wide"]
-    rng = np.random.default_rng(0)
-    size = max(1, int(share * d))
-    indices = rng.integers(d, size=n * size, dtype=np.int32)
-    X = sparse.csr_array((rng.random(n * size), indices, np.arange(n + 1) * size), shape=(n, d))
-    scores = X @ rng.standard_normal((d, n_classes))
-    return Dataset(X.astype(dtype), scores.argmax(axis=1))
+    """The same features as "float64", "csr float64", "uint8 float64", ..."""
+    return synthetic.dataset(SHAPES[shape], features)
 
 
 def stream(shape, features, rounds, seed=0):
@@ -122,9 +80,8 @@ def row_numbers(array):
 
 def problem_and_ball(shape):
     """Softmax regression and the row l1 ball of that shape."""
-    _, d, n_classes, _, radius, _ = SHAPES[shape]
-    problem = fw.SoftmaxRegression(d, n_classes)
-    return problem, fw.RowL1Ball(problem.shape, radius)
+    problem = fw.SoftmaxRegression(SHAPES[shape].d, SHAPES[shape].n_classes)
+    return problem, fw.RowL1Ball(problem.shape, SHAPES[shape].radius)
 
 
 def network_and_balls(shape):

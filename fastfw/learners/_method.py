@@ -92,6 +92,7 @@ class Method:
         inner_steps: int | None = None,
         sub_batch_size: int | None = SUB_BATCH,
         init: str | None = None,
+        **others: Any,
     ) -> Any:
         """Make the learner; what it does not take is ignored, None means the learner's own.
 
@@ -111,6 +112,8 @@ class Method:
             Rows in its sub-batches; None for whole batches.
         init : str, optional
             Where to start, see `fastfw.OneHiddenLayer`.
+        **others
+            Other arguments of the learner, such as its dtype.
 
         Returns
         -------
@@ -139,7 +142,7 @@ class Method:
                 options["scale"] = constants.scale
         if init is not None:
             options["init"] = init
-        return learner_class(self.learner)(problem, set, seed=seed, **options)
+        return learner_class(self.learner)(problem, set, seed=seed, **options | others)
 
     def caution(self, setting: str) -> str | None:
         """Say in one line what is not guaranteed in a setting; None where there is a bound.
