@@ -79,8 +79,10 @@ class ProjectionFreeClassifier(ClassifierMixin, ProjectionFree):  # type: ignore
 
     Parameters
     ----------
-    method : {"orgfw", "osfw", "ofw", "oaw", "regularized_ofw"}
-        The learner: `fastfw.ORGFW` and so on.
+    method : str
+        The learner: "orgfw" for `fastfw.ORGFW`, "regularized_ofw" for `fastfw.RegularizedOFW` and
+        so on, of those that have a `step` and call the oracle once a round; the error for any other
+        name lists them.
     radius : float or "auto"
         r. "auto" tries 1, 2, 5, 10, 20, ..., 1000 in this order, each with a tenth of the epochs,
         until one does no better on held-out rows (three folds up to 2,000 rows, else one tenth of
@@ -100,7 +102,7 @@ class ProjectionFreeClassifier(ClassifierMixin, ProjectionFree):  # type: ignore
     step : float, callable or None
         Step size in round t = 1, 2, ...; None is the method's own, 1/(t + 1) for ORGFW.
     momentum : float, callable or None
-        Momentum in round t, for ORGFW and OSFW; None is (t + 1)^{-2/3}.
+        Momentum in round t, for methods that have one; None is (t + 1)^{-2/3}.
     average : bool
         The model is the mean of the latest decisions (about the last half of all), or the last
         one. The mean is closer to optimal and has hardly more nonzeros.

@@ -114,9 +114,6 @@ def _own_vertex(address, g, index, value):
     for j in range(n):
         direction[j] = g[j]
         fits = fits and np.isfinite(direction[j])
-    for q in range(index.shape[0]):
-        index[q] = 0
-        value[q] = 0.0
     if fits:
         call_vertex(address, direction, index, value)
     for q in range(index.shape[0]):
@@ -126,8 +123,14 @@ def _own_vertex(address, g, index, value):
 
 @kernel()
 def row_vertex(set, g, r, index, value):
-    """The vertex of row r; False, with it unfinished, where g is not finite."""
+    """The vertex of row r; False, with it unfinished, where g is not finite.
+
+    Entries that a vertex does not need stay (0, 0.0).
+    """
     kind, radius, used = set.kind[r], set.radius[r], set.count[r]
+    for q in range(index.shape[0]):
+        index[q] = 0
+        value[q] = 0.0
     if kind == OWN:
         if not _own_vertex(set.address[r], g, index[:used], value[:used]):
             return False
@@ -137,10 +140,11 @@ def row_vertex(set, g, r, index, value):
         for q in range(used):
             value[q] = -radius if g[index[q]] >= 0 else radius
     elif kind == SIMPLEX:
-        index[0], finite = first_smallest(g)
-        value[0] = radius
+        j, finite = first_smallest(g)
         if not finite:
             return False
+        index[0] = j
+        value[0] = radius
     else:
         j, finite = first_largest(g)
         if not finite:
@@ -149,9 +153,6 @@ def row_vertex(set, g, r, index, value):
             j = one_of_largest(g, j, set.drawn[r])
         index[0] = j
         value[0] = -radius if g[j] >= 0 else radius
-    for q in range(used, index.shape[0]):
-        index[q] = 0
-        value[q] = 0.0
     return True
 
 

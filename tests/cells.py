@@ -73,18 +73,22 @@ ALIKE = ("sum, ties", "plain", "nuclear", "own set")
 PAST = ("OFW", "OAW")
 META = {"rounds": ROUNDS, "inner_steps": 3, "base": fw.FTPL(5.0)}
 OFFLINE = {"step": 0.25, "epoch_length": 3, "batch_size": 2}
-#: Of the table of methods, where not by default.
+#: By the label of a row, where not by default.
 OPTIONS: dict[str, dict[str, Any]] = {
     "OSFW": {"step": 0.25, "momentum": fw.power_schedule(1.0, 0.5)},
+    "OFW-LS": {"rounds": 7, "scale": 1.5},
     "MORGFW": META,
     "MetaFrankWolfe": {**META, "sub_batch_size": 2},
     "SVRF": OFFLINE,
-    "SpiderFW": OFFLINE,
+    "SPIDER-FW": OFFLINE,
 }
 METHODS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
-    row.label: (getattr(fw, row.learner), OPTIONS.get(row.learner, dict(row.options)))
+    row.label: (getattr(fw, row.learner), {**dict(row.options), **OPTIONS.get(row.label, {})})
     for row in TABLE
-} | {"MORGFW, sub-batches": (fw.MORGFW, {"inner_steps": 2, "sub_batch_size": 3})}
+} | {
+    "MORGFW, sub-batches": (fw.MORGFW, {"inner_steps": 2, "sub_batch_size": 3}),
+    "OSPF, blocks": (fw.OSPF, {"rounds": 7, "block_size": 2, "scale": 0.5}),
+}
 LAYOUTS = ("dense", "pairs", "bytes", "csr", "csr pairs")
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import fastfw as fw
+from fastfw.kernels import sets
 
 EDGES = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (0, 3), (2, 4), (3, 4), (1, 4), (4, 5), (3, 5)]
 # a dead end, an edge from nowhere, and two edges between the same nodes
@@ -88,13 +89,13 @@ class Polytope(NamedTuple):
 POLYTOPES = {
     "Simplex": Polytope(lambda: fw.Simplex(5, radius=3.0), simplex_vertices),
     "L1Ball": Polytope(lambda: fw.L1Ball(5, radius=2.0), l1_vertices),
-    "RowL1Ball": Polytope(lambda: fw.RowL1Ball((2, 3), radius=2.0), l1_vertices),
+    "RowL1Ball": Polytope(lambda: fw.RowL1Ball((3, 3), radius=2.0), l1_vertices),
     "LInfBall": Polytope(lambda: fw.LInfBall((2, 3), radius=0.5), box_vertices),
     "KSparsePolytope": Polytope(
         lambda: fw.KSparsePolytope((2, 3), k=2, radius=1.5), ksparse_vertices
     ),
     "RowKSparsePolytope": Polytope(
-        lambda: fw.RowKSparsePolytope((2, 3), k=2, radius=3.0), row_ksparse_vertices
+        lambda: fw.RowKSparsePolytope((3, 3), k=2, radius=3.0), row_ksparse_vertices
     ),
     "BirkhoffPolytope": Polytope(lambda: fw.BirkhoffPolytope(4), birkhoff_vertices),
     "FlowPolytope": Polytope(lambda: fw.FlowPolytope(EDGES, 0, 5), flow_vertices),
@@ -140,3 +141,20 @@ BY_SIZE = {
     "FlowPolytope": lambda n, r: layers(n),
     "ProductSet": lambda n, r: fw.ProductSet([fw.Simplex(n, r), layers(n), fw.L2Ball(n, r)]),
 }
+
+
+def against(g, places):
+    """Entries of size 2 at places of a row, each against the sign of g there."""
+    return [(j, -2.0 if g[j] >= 0.0 else 2.0) for j in places]
+
+
+#: Kinds of rows: of a size of 2, how many entries a vertex has room for, and its entries in plain
+#: NumPy, (place, value); None where ties are drawn.
+KINDS = {
+    sets.L1: (1, lambda g: against(g, [np.argmax(np.abs(g))])),
+    sets.L1_RANDOM: (1, None),
+    sets.SIMPLEX: (1, lambda g: [(np.argmin(g), 2.0)]),
+    sets.SPARSE_ENTRIES: (
+        2, lambda g: against(g, sorted(np.argsort(-np.abs(g), kind="stable")[:2])),
+    ),
+}  # fmt: skip

@@ -5,6 +5,7 @@ import functools
 import gc
 import pickle
 import weakref
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -29,6 +30,20 @@ def fail(cell: Cell, learner):
     X, y = batch.X * np.nan, batch.y
     with pytest.raises((FloatingPointError, ValueError)), quiet():
         learner.fit(X, y, iterations=3) if cell.offline else learner.run([batch, (X, y)])
+
+
+def test_every_argument_of_its_own_is_played_with_another_value_than_its_default():
+    """Else nothing below sees whether it does what it says, or is saved."""
+    usual = {*signature(fw.ORGFW).parameters, *signature(fw.SVRF).parameters, "eta"}
+    for kind in dict.fromkeys(kind for kind, _ in METHODS.values()):
+        given = [options for own, options in METHODS.values() if own is kind]
+        for name, argument in signature(kind).parameters.items():
+            if name not in usual:
+                values = [options.get(name, argument.default) for options in given]
+                assert any(value != argument.default for value in values), (
+                    f"give {name} of {kind.__name__} a value in OPTIONS of tests/cells.py that is "
+                    f"not its default, and does something within {ROUNDS} rounds"
+                )
 
 
 @pytest.mark.parametrize(

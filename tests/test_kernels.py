@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 import reference as ref
 from fastfw._layout import remainder_of, scaled
 from fastfw.kernels import gradients, l1, products, rounds, sets, softmax
+from set_cases import KINDS
 from sizes import quick, quiet, sized
 
 DTYPES = [np.float64, np.float32]
@@ -429,15 +430,6 @@ def test_oracles_report_a_direction_that_is_not_finite(bad, dtype):
                 assert not sets.vertices(rows_of(kind, 3), G, place, entry)
 
 
-#: What a row may be in, and the same in plain NumPy: places and signs of the entries.
-KINDS = {
-    sets.L1: lambda g: ([np.argmax(np.abs(g))], -1),
-    sets.L1_RANDOM: None,
-    sets.SIMPLEX: lambda g: ([np.argmin(g)], 1),
-    sets.SPARSE_ENTRIES: lambda g: (sorted(np.argsort(-np.abs(g), kind="stable")[:2]), -1),
-}
-
-
 def test_every_kind_of_row_is_known_here():
     kinds = {kind for kind in vars(sets).values() if isinstance(kind, np.intp)}
     assert kinds == {*KINDS, sets.OWN}
@@ -445,9 +437,9 @@ def test_every_kind_of_row_is_known_here():
 
 def rows_of(kind, n):
     """n rows of one kind with entries of size 2."""
-    count = 2 if kind == sets.SPARSE_ENTRIES else 1
+    count, drawn = np.full(n, KINDS[kind][0]), np.arange(n, dtype=np.uint64)
     return sets.Rows(
-        np.full(n, kind), np.full(n, 2.0), np.full(n, count), np.arange(n, dtype=np.uint64),
+        np.full(n, kind), np.full(n, 2.0), count, drawn,
         np.zeros(n, np.intp), np.zeros(n, np.intp),
     )  # fmt: skip
 
@@ -463,18 +455,16 @@ def test_vertices_of_rows(G, dtype):
     G = cast(G, dtype)
     if not np.isfinite(G).all():
         return
-    for kind, plain in KINDS.items():
+    for kind, (_, plain) in KINDS.items():
         index, value = np.full((len(G), 2), -1, np.intp), np.full((len(G), 2), np.nan)
         assert sets.vertices(rows_of(kind, len(G)), G, index, value)
         for g, places, entries in zip(G, index, value, strict=True):
             if plain is None:
                 assert abs(g[places[0]]) == np.abs(g).max()
                 continue
-            wanted, sign = plain(g)
-            n = len(wanted)
-            assert places[:n].tolist() == wanted
-            signs = np.where(g[places[:n]] >= 0, -1.0, 1.0) if sign < 0 else np.ones(n)
-            assert entries.tolist() == [*(2.0 * signs), *[0.0] * (2 - n)]
+            wanted = plain(g)
+            wanted += [(0, 0.0)] * (2 - len(wanted))
+            assert [*zip(places, entries, strict=True)] == wanted
 
 
 @quick

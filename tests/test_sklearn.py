@@ -26,7 +26,6 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import check_estimator
 
 from fastfw._estimators import fitting
-from fastfw._estimators.preparation import METHODS
 from fastfw.sklearn import ProjectionFreeClassifier, ProjectionFreeRegressor
 
 compiled = pytest.mark.skipif(not JIT, reason="too long without the compiler")
@@ -957,8 +956,3 @@ def test_scores_that_overflow_are_refused(classes):
     for call in (model.predict, model.predict_proba, model.predict_log_proba):
         with pytest.raises(ValueError, match=r"X\[1\] is so large that its scores overflow"):
             call([[1.0], [1e308]])
-
-
-def test_the_docstring_lists_the_methods():
-    listed = inspect.getdoc(ProjectionFreeClassifier).partition("method : {")[2].partition("}")[0]
-    assert {name.strip('"') for name in listed.split(", ")} == set(METHODS)

@@ -56,12 +56,16 @@ def known(value: Any, candidates: Sequence[str], argument: str) -> str:
 
 
 def find_methods(names: Iterable[str], among: Sequence[Method] = METHODS) -> tuple[Method, ...]:
-    """Look methods up by name or alias, ignoring case, ``-`` and ``_``; each may be named once.
+    """Look methods up by name, label or alias, whatever their case, ``-`` and ``_``; each once.
 
     >>> [method.label for method in find_methods(["OR-GFW", "osfw"])]
     ['ORGFW', 'OSFW']
     """
-    table = {_plain(alias): method for method in among for alias in (method.name, *method.aliases)}
+    table = {
+        _plain(alias): method
+        for method in among
+        for alias in (method.name, method.label, *method.aliases)
+    }
     listed = [method.name for method in among]
     found: list[Method] = []
     for name in names:

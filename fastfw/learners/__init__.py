@@ -42,7 +42,7 @@ TABLE = (
     Method("oaw", "OAW", "OAW", ("stochastic",), gradients="t"),
     Method(
         "metafw", "MetaFrankWolfe", "MetaFrankWolfe", ("adversarial",),
-        aliases=("meta-frank-wolfe",), momentum=True, rounds=True, scale=True, meta=True,
+        momentum=True, rounds=True, scale=True, meta=True,
     ),
     Method(
         "ofw-ls", "OFW-LS", "RegularizedOFW", ("adversarial",), aliases=("line-search",),

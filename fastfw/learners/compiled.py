@@ -88,8 +88,8 @@ class Rounds(NamedTuple):
 LINEAR = Rounds(
     (SoftmaxRegression, OneHiddenLayer, FunctionProblem),
     None,
-    "SoftmaxRegression, OneHiddenLayer and functions of your own that Numba compiled, on l1 balls, "
-    "simplices, k-sparse polytopes, a CompiledSet and products of them",
+    "SoftmaxRegression, OneHiddenLayer and functions of your own that Numba compiled, on sets made "
+    "of rows, such as l1 balls and simplices, a CompiledSet and products of them",
 )
 PAST = Rounds(
     (SoftmaxRegression, OneHiddenLayer),

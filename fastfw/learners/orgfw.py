@@ -41,9 +41,9 @@ class ORGFW(RecursiveLearner):
         For what is drawn: here the start, if at all.
     engine : {"fused", "steps", "dask"}
         "fused" plays rounds in compiled code where it exists (softmax regression, a network with
-        one hidden layer and functions that Numba compiled, on sets whose rows are in l1 balls,
-        simplices, k-sparse polytopes or a `CompiledSet`, and products of them) and otherwise falls
-        back to "steps": the same algorithm composed of oracle calls. Both agree to rounding.
+        one hidden layer and functions that Numba compiled, on sets made of rows, such as
+        `RowL1Ball` and `Simplex`, a `CompiledSet`, and products of them) and otherwise falls back
+        to "steps": the same algorithm composed of oracle calls. Both agree to rounding.
         `EngineWarning` says so where one might think otherwise. "dask" plays the rounds of a Dask
         array on the workers of the cluster whose client is Dask's scheduler, which keep the rows;
         all others as "steps". With "fused" that is what a learner does from its first round on

@@ -32,6 +32,26 @@ def within(a: Array, top: Array, radius: float) -> Array:
     return np.maximum(radius - (top - a), 0.0)
 
 
+def project_rows(a: Array, radius: float) -> Array:
+    """Project rows of nonnegative numbers onto {x >= 0, sum x <= radius}; `a` where all are inside.
+
+    >>> project_rows(np.array([[9.0, 5.0, 0.0], [1.0, 0.0, 3.0]]), 8.0)
+    array([[6., 2., 0.],
+           [1., 0., 3.]])
+    """
+    with np.errstate(over="ignore"):  # an infinite sum is outside, too
+        outside = a.sum(axis=1) > radius
+    if not outside.any():
+        return a
+    projected, beyond = a.copy(), a[outside]
+    top = beyond.max(axis=1, keepdims=True)
+    # Where an entry exceeds r the threshold lies within r of the largest.
+    beyond = np.where(top > radius, within(beyond, top, radius), beyond)
+    theta = row_thresholds(beyond, radius)
+    projected[outside] = np.maximum(beyond - theta[:, np.newaxis], 0.0)
+    return projected
+
+
 def project_simplex(v: Array, radius: float = 1.0) -> Array:
     """Project a vector onto {x >= 0, sum x = radius}: max(v - theta, 0).
 

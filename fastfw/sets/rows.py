@@ -12,21 +12,21 @@ import numpy.typing as npt
 from fastfw._checks import FloatArray, IndexArray, check_seed, choice, seed_bits
 from fastfw.sets._compiled import Block
 from fastfw.sets._convex import OVERFLOW, RadiusSet, finite, pair_of
-from fastfw.sets._projections import row_thresholds, within
+from fastfw.sets._projections import project_rows
 from fastfw.sets._vertex import Vertex, decoded, signed_code
 
 __all__ = ["RowL1Ball", "RowVertex"]
 
 
 class RowVertex(Vertex):
-    """A vertex of `RowL1Ball`: one nonzero entry in each row.
+    """A vertex with one entry in each row, as `RowL1Ball` has them.
 
     Attributes
     ----------
     indices : ndarray of int, shape (C,)
         Column of each row's entry.
     values : ndarray, shape (C,)
-        The entries, plus or minus the radius.
+        The entries.
     """
 
     __slots__ = ("indices", "values")
@@ -38,7 +38,7 @@ class RowVertex(Vertex):
 
     @property
     def code(self) -> IndexArray:
-        """+r at column j of a row is j, -r is -1 - j; shape (C,)."""
+        """A positive entry at column j of a row is j, any other -1 - j; shape (C,)."""
         return signed_code(self.indices, self.values)
 
     def toarray(self) -> FloatArray:
@@ -124,18 +124,8 @@ class L1Rows(RadiusSet):
         x = self._projectable(x)
         rows = self._rows(x)
         magnitude = np.abs(rows).astype(np.float64, copy=False)
-        with np.errstate(over="ignore"):  # an infinite norm is outside, too
-            outside = magnitude.sum(axis=1) > self._radius
-        projected = np.array(rows)
-        if outside.any():
-            a = magnitude[outside]
-            top = a.max(axis=1, keepdims=True)
-            # Where an entry exceeds r the threshold lies within r of the largest.
-            a = np.where(top > self._radius, within(a, top, self._radius), a)
-            threshold = row_thresholds(a, self._radius)
-            shrunk = np.maximum(a - threshold[:, np.newaxis], 0.0)
-            projected[outside] = np.copysign(shrunk, rows[outside])
-        return projected.reshape(self._shape)
+        projected = np.copysign(project_rows(magnitude, self._radius), rows)
+        return projected.astype(x.dtype, copy=False).reshape(self._shape)
 
     def _contains(self, point: npt.NDArray[np.float64], tol: float) -> bool:
         return bool(np.abs(self._rows(point)).sum(axis=1).max() <= self._radius * (1.0 + tol))
