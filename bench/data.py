@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+import fastfw as fw
 from fastfw.streams import Dataset
 
 DTYPES = ("float64", "float32")
@@ -75,3 +76,11 @@ def dataset(shape: Shape, features: str) -> Dataset:
         return Dataset(codes, y, scale=1 / 255).astype(dtype)
     X = np.divide(codes, 255, dtype=dtype)
     return Dataset(sparse.csr_array(X) if kind == "csr" else X, y)
+
+
+def grid(side: int) -> fw.FlowPolytope:
+    """Paths through a square grid of nodes, to the right and down."""
+    nodes = np.arange(side * side).reshape(side, side)
+    pairs = (nodes[:, :-1], nodes[:, 1:]), (nodes[:-1], nodes[1:])
+    edges = np.concatenate([np.column_stack([a.ravel(), b.ravel()]) for a, b in pairs])
+    return fw.FlowPolytope(edges.tolist(), 0, side * side - 1)

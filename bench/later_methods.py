@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -11,6 +11,8 @@ import numpy as np
 
 import fastfw as fw
 from bench.compare.turns import Work
+from bench.data import grid
+from bench.tables import Columns, mean_and_error
 from fastfw import theory
 from fastfw.experiments.claims import CONFIRMED, OPEN, REFUTED, judge, paired, signed
 from fastfw.experiments.figures import parts_figure
@@ -77,10 +79,9 @@ class World(NamedTuple):
     def play(self, method: Method, T: int, seed: int) -> tuple[Any, Any]:
         """The result of T rounds, and regret by round."""
         points = self.points(T, seed)
-        options = replace(STRONG, options=(("strong_convexity", 1.0),))
-        learner = (options if method is STRONG else method).build(
+        learner = method.build(
             self.problem, self.set, rounds=T, seed=seed, inner_steps=INNER_STEPS,
-            sub_batch_size=None,
+            sub_batch_size=None, **({"strong_convexity": 1.0} if method is STRONG else {}),
         )  # fmt: skip
         result = learner.run(list(points))
         return result, np.cumsum(result.losses - self.least(points))
@@ -90,15 +91,11 @@ class World(NamedTuple):
         n, D = self.problem.shape[0], self.set.diameter
         points = self.points(T, 0)
         G = float(np.linalg.norm(points, axis=1).max()) + (D / 2.0 if self.curved else 0.0)
+        sizes = {"diameter": D, "gradient_bound": G, "set_convexity": self.set_convexity}
         if method is SEARCH:
-            return theory.line_search_regret_bound(
-                T, diameter=D, gradient_bound=G, set_convexity=self.set_convexity
-            )
+            return theory.line_search_regret_bound(T, **sizes)
         if method is STRONG:
-            return theory.strongly_convex_regret_bound(
-                T, diameter=D, gradient_bound=G, strong_convexity=1.0,
-                set_convexity=self.set_convexity,
-            )  # fmt: skip
+            return theory.strongly_convex_regret_bound(T, strong_convexity=1.0, **sizes)
         learner = method.build(self.problem, self.set, rounds=T, seed=0)
         learner.observe(points[0])
         root = np.sqrt(n)
@@ -109,15 +106,14 @@ class World(NamedTuple):
 
     def claims_less(self, method: Method) -> bool:
         """Whether the method's order is better than that of RegularizedOFW here."""
-        return self.order(method)[0] < 3 / 4 and (method is not STRONG or self.curved)
+        return self.order(method) < Fraction(3, 4) and (method is not STRONG or self.curved)
 
-    def order(self, method: Method) -> tuple[float, str]:
+    def order(self, method: Method) -> Fraction:
         """The exponent that theory has for regret."""
-        if method is STRONG:
-            return (1 / 2, "1/2") if self.set_convexity else (2 / 3, "2/3")
-        if method is PERTURBED or (method is SEARCH and self.set_convexity):
-            return 2 / 3, "2/3"
-        return 3 / 4, "3/4"
+        if method is STRONG and self.set_convexity:
+            return Fraction(1, 2)
+        curved = method is SEARCH and self.set_convexity
+        return Fraction(2, 3) if method in (STRONG, PERTURBED) or curved else Fraction(3, 4)
 
 
 def around(n: int, turns: bool) -> Callable[[int, int], Any]:
@@ -132,14 +128,6 @@ def around(n: int, turns: bool) -> Callable[[int, int], Any]:
     return points
 
 
-def grid(side: int) -> tuple[list[tuple[int, int]], int]:
-    """Edges to the right and down of a square grid, and its last node."""
-    nodes = np.arange(side * side).reshape(side, side)
-    across = zip(nodes[:, :-1].ravel(), nodes[:, 1:].ravel(), strict=True)
-    down = zip(nodes[:-1].ravel(), nodes[1:].ravel(), strict=True)
-    return [(int(a), int(b)) for a, b in (*across, *down)], side * side - 1
-
-
 def costs(n: int) -> Callable[[int, int], Any]:
     """Costs in [0, 1] of the edges, half of which are dear first and cheap later."""
 
@@ -152,15 +140,13 @@ def costs(n: int) -> Callable[[int, int], Any]:
     return points
 
 
-EDGES, LAST = grid(4)
+GRID = grid(4)
 WORLDS = {
     "l2 ball": World(Linear(10), fw.L2Ball(10, 1.0), around(10, True)),
     "l2 ball, squares": World(Squares(10), fw.L2Ball(10, 0.5), around(10, False)),
     "box, squares": World(Squares(10), fw.LInfBall(10, 0.25), around(10, False)),
-    "routing": World(
-        Linear(len(EDGES)), fw.FlowPolytope(EDGES, 0, LAST), costs(len(EDGES))
-    ),
-}  # fmt: skip
+    "routing": World(Linear(*GRID.shape), GRID, costs(*GRID.shape)),
+}
 
 
 # --- exponents --------------------------------------------------------------------------------
@@ -267,17 +253,17 @@ def claims(
         (method,) = (own for own in LATER if own.label == label)
         if method is PLAIN or (method is STRONG and not WORLDS[name].curved):
             continue
-        wanted, word = WORLDS[name].order(method)
+        order = WORLDS[name].order(method)
         share = max(
             float(regret.mean()) / WORLDS[name].bound(method, T)
             for regret, T in zip(slope.regrets.T, times, strict=True)
         )
-        small = slope.late[0] <= wanted + 2.0 * slope.late[1]
+        small = slope.late[0] <= order + 2.0 * slope.late[1]
         said = CONFIRMED if small else OPEN if share < 1.0 else REFUTED
         numbers = (
             f"{slope.late[0]:.3f} ± {slope.late[1]:.3f}; regret at most {share:.2g} of the bound"
         )
-        yield f"{label}: O(T^{word}), {name}", said, numbers
+        yield f"{label}: O(T^{order}), {name}", said, numbers
     for name, world in WORLDS.items():
         for method in (SEARCH, STRONG, PERTURBED):
             if (name, method.label) in slopes and world.claims_less(method):
@@ -315,19 +301,23 @@ def later(work: Work) -> Iterator[Any]:
     """
     seeds = 2 if work.quick else work.turns or 3
     times = [round(10 ** (e / 2)) for e in range(4, 7 if work.quick else 10)]
-    heads = f"{'measured':>15}{'large T':>16}{'theory':>8}{'regret':>10}{'ms/round':>10}"
-    yield f"{'exponents':<18}{'method':<16}{heads}"
+    columns = Columns({
+        "exponents": "<18", "method": "<16", "measured": ">16", "large T": ">17", "theory": ">8",
+        "regret": ">10.4g", "ms/round": ">10.3f",
+    })  # fmt: skip
+    yield columns.head
     slopes: dict[tuple[str, str], Slope] = {}
     for name, world in WORLDS.items():
         for method in LATER:
             if method is STRONG and name == "routing":
                 continue  # nothing is claimed, as on the l2 ball
             slope = slopes[name, method.label] = exponents(world, method, times, seeds)
-            theirs = world.order(method)[1] if method is not STRONG or world.curved else "none"
-            both = f"{slope.exponent:8.3f} ± {slope.error:.3f}"
-            late = f"{slope.late[0]:8.3f} ± {slope.late[1]:.3f}"
-            rest = f"{theirs:>8}{slope.regrets[:, -1].mean():10.4g}{slope.ms:10.3f}"
-            yield f"{name:<18}{method.label:<16}{both} {late}{rest}"
+            theirs = str(world.order(method)) if method is not STRONG or world.curved else "none"
+            yield columns.line(
+                name, method.label, f"{slope.exponent:.3f} ± {slope.error:.3f}",
+                f"{slope.late[0]:.3f} ± {slope.late[1]:.3f}", theirs, slope.regrets[:, -1].mean(),
+                slope.ms,
+            )  # fmt: skip
     X, y, *_ = fw.datasets.load("fashion-mnist-4k" if work.quick else "mnist")
     data, rounds = fw.Dataset(X, y), 200 if work.quick else 1000
     todo: dict[str, Callable[[int], Iterator[Any]]] = {
@@ -337,21 +327,22 @@ def later(work: Work) -> Iterator[Any]:
         "routing": lambda seed: in_world(WORLDS["routing"], rounds, seed),
     }
     parts = []
-    yield f"\n{'all methods':<18}{'':<16}{'regret':>16}{'worst interval':>26}{'ms/round':>10}"
+    columns = Columns({
+        "all methods": "<18", "": "<16", "regret": ">16", "worst interval": ">26",
+        "ms/round": ">10.3f",
+    })  # fmt: skip
+    yield f"\n{columns.head}"
     for title, trial in todo.items():
         trials = [list(trial(seed)) for seed in range(seeds)]
         part = part_of(title, trials)
         parts.append(part)
         for curve, cost, (*_, worst) in zip(*part.panels.values(), trials[0], strict=True):
-            where = "" if worst is None else f"{worst[0]:.1f} in {worst[1]} to {worst[2]}"
-            mean, error = curve.final.mean(), paired(0.0 * curve.final, curve.final)[1]
-            yield (
-                f"{title:<18}{curve.label:<16}{mean:9.1f} ± {error:4.1f}{where:>26}"
-                f"{np.median(cost.final):10.3f}"
-            )
-    yield "\nclaims"
-    for statement, said, numbers in claims(slopes, parts, times):
-        yield f"{statement:<58} {said:<10} {numbers}"
+            where = worst and f"{worst[0]:.1f} in {worst[1]} to {worst[2]}"
+            regret = mean_and_error(curve.final, ".1f", "4.1f")
+            yield columns.line(title, curve.label, regret, where, np.median(cost.final))
+    columns = Columns({"\nclaims": "<59", "": "<11", " ": "<1"})
+    yield columns.head
+    yield from (columns.line(*claim) for claim in claims(slopes, parts, times))
     figure = parts_figure(parts, f"{seeds} trials: means, standard errors", across=True)
     for axes in figure.axes[::2]:
         axes.set_ylabel("regret")  # not all of it in nats

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 import fastfw as fw
 from bench.compare.turns import Work
-from fastfw._plots import STYLES, new_figure, own_style, tidy
+from bench.tables import Columns, mean_and_error
+from fastfw._plots import draw, new_figure, own_style, tidy
+from fastfw.experiments.methods import NETWORK_PRESETS, find_methods
+from fastfw.learners import TABLE
 
 P = fw.power_schedule
-
-
-def standard_error(values: Any) -> Any:
-    """Return the standard error of the mean over the first axis; NaN of one value."""
-    return np.std(values, axis=0, ddof=1) / len(values) ** 0.5 if len(values) > 1 else np.nan
 
 
 # --- where to start -------------------------------------------------------------------------------
@@ -27,32 +25,8 @@ STARTS = {
     "vertex": ("vertex", "first"),
     "random": ("random", "first"),
 }
-Run = Callable[[Any, Any, str, int, Any], Any]
-
-
-def _online(kind: Any, rounds: int, step: Any, momentum: Any) -> Run:
-    def run(problem: Any, M: Any, init: str, seed: int, data: Any) -> Any:
-        stream = fw.iid_stream(data, None, batch_size=16, rounds=rounds, seed=100 + seed)
-        learner = kind(problem, M, step=step, momentum=momentum, init=init, seed=seed)
-        return learner.run(stream).decision
-
-    return run
-
-
-def _offline(kind: Any, iterations: int, step: float) -> Run:
-    def run(problem: Any, M: Any, init: str, seed: int, data: Any) -> Any:
-        method = kind(problem, M, step, 240, 50, seed, init=init)
-        return method.fit(data, iterations=iterations).decision
-
-    return run
-
-
-METHODS: dict[str, Run] = {
-    "ORGFW, 50,000 rounds": _online(fw.ORGFW, 50_000, P(2, 1), P(0.25, 0.5)),
-    "OSFW, 100,000 rounds": _online(fw.OSFW, 100_000, P(1, 1), P(0.1, 0.5)),
-    "SpiderFW, 4,560 iterations": _offline(fw.SpiderFW, 4560, 2e-3),
-    "SVRF, 4,560 iterations": _offline(fw.SVRF, 4560, 2.5e-3),
-}
+#: Rounds or iterations of the methods that are compared.
+LENGTHS = {"orgfw": 50_000, "osfw": 100_000, "spiderfw": 4560, "svrf": 4560}
 
 
 def starts(work: Work) -> Iterator[Any]:
@@ -67,18 +41,31 @@ def starts(work: Work) -> Iterator[Any]:
     X, y, X_test, y_test = fw.datasets.load(name, dtype=np.float32)
     data = fw.Dataset(X, y)
     problem = fw.OneHiddenLayer(data.n_features, 10, data.n_classes)
-    yield f"{name}, {trials} trials\n{'method':<28}{'start':<20}{'loss':>15}{'train':>8}{'test':>8}"
-    for name, run in list(METHODS.items())[2 * work.quick :]:
+    columns = Columns({
+        "method": "<28", "start": "<20", "loss": ">15", "train": ">8.3f", "test": ">8.3f"
+    })  # fmt: skip
+    yield f"{name}, {trials} trials\n{columns.head}"
+    for method in find_methods(LENGTHS, TABLE)[2 * work.quick :]:
+        length = LENGTHS[method.name]
         for start, (init, ties) in STARTS.items():
-            rows = []
+            losses, accuracies = [], []
             for seed in range(trials):
                 M = problem.l1_balls(10.0, 10.0, ties=ties, seed=seed)
-                x = run(problem, M, init, seed, data)
-                test = problem.accuracy(x, X_test, y_test)
-                rows.append((problem.loss(x, data), problem.accuracy(x, X, y), test))
-            loss, train, test = np.mean(rows, axis=0)
-            both = f"{loss:.3f} ± {standard_error(rows)[0]:.3f}"
-            yield f"{name:<28}{start:<20}{both:>15}{train:8.3f}{test:8.3f}"
+                learner = method.build(
+                    problem, M, NETWORK_PRESETS["mnist"][method.name], rounds=length, seed=seed,
+                    init=init,
+                )  # fmt: skip
+                if method.offline:
+                    x = learner.fit(data, iterations=length).decision
+                else:
+                    drawn = {"batch_size": 16, "rounds": length, "seed": 100 + seed}
+                    x = learner.run(fw.iid_stream(data, None, **drawn)).decision
+                losses.append(problem.loss(x, data))
+                pairs = (X, y), (X_test, y_test)
+                accuracies.append([problem.accuracy(x, *pair) for pair in pairs])
+            title = f"{method.label}, {length:,} {'iterations' if method.offline else 'rounds'}"
+            loss = mean_and_error(losses, ".3f", ".3f")
+            yield columns.line(title, start, loss, *np.mean(accuracies, axis=0))
 
 
 # --- Proposition 1 --------------------------------------------------------------------------------
@@ -117,10 +104,8 @@ def picture(found: dict[str, tuple[Any, Any]]) -> Any:
     """Draw means over the trials, their standard errors, and the bound's slope."""
     figure = new_figure(6.4, 4.2, dpi=110)
     axes = figure.add_subplot()
-    for (name, (rounds, least)), (colour, dashes, _) in zip(found.items(), STYLES, strict=False):
-        mean, error = least.mean(axis=0), standard_error(least)
-        axes.plot(rounds, mean, color=colour, linestyle=dashes, label=f"{name} schedules")
-        axes.fill_between(rounds, mean - error, mean + error, color=colour, alpha=0.25, linewidth=0)
+    for name, (rounds, least) in found.items():
+        draw(axes, rounds, least, f"{name} schedules")
     rounds, least = found["Proposition 1's"]
     part = rounds >= FIRST
     line = least.mean(axis=0)[part][0] * (rounds[part] / rounds[part][0]) ** (-1 / 3)
@@ -146,18 +131,17 @@ def gap(work: Work) -> Iterator[Any]:
     data = fw.Dataset(X, y)
     marks = [t for t in (100, 1000, 10_000, 150_000) if t <= rounds]
     yield f"{name}, {trials} trials"
-    yield f"{'schedules':<18}{'slope':>16}" + "".join(f"{f'T = {t:,}':>16}" for t in marks)
+    heads = {f"T = {t:,}": ">16" for t in marks}
+    columns = Columns({"schedules": "<18", "slope": ">16.3f", **heads})
+    yield columns.head
     found = {}
     for name, (step, momentum) in SCHEDULES.items():
         T, least = found[name] = curves(data, step, momentum, rounds, trials)
-        slope = slopes(T, least)
-        cells = [f"{slope.mean():.3f} ± {standard_error(slope):.3f}"]
-        for t in marks:
-            at = least[:, np.searchsorted(T, t, side="right") - 1]
-            cells.append(f"{at.mean():.3g} ± {standard_error(at):.2g}")
-        yield f"{name:<18}" + "".join(f"{cell:>16}" for cell in cells)
+        at = [least[:, np.searchsorted(T, t, side="right") - 1] for t in marks]
+        cells = [mean_and_error(own, ".3g", ".2g") for own in at]
+        yield columns.line(name, mean_and_error(slopes(T, least), ".3f", ".3f"), *cells)
     # the terms of the bound that grow slowest, with delta = 0.05
     t = T.astype(float)
     bound = t ** (-1 / 3) * np.log(t + 1) * np.log(4 * t / 0.05) ** 0.5
-    yield f"{'the bound':<18}{slopes(T, bound[np.newaxis])[0]:>8.3f}"
+    yield columns.line("the bound", slopes(T, bound[np.newaxis])[0])
     yield "network-gap.png", picture(found)

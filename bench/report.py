@@ -28,19 +28,20 @@ from inspect import getdoc
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from threadpoolctl import threadpool_limits
+
 from bench import later_methods, networks, scale
 from bench.compare import (
     blas,
     classifiers,
     handicap,
-    one_thread,
     profile,
     round_times,
     shapes,
-    text,
     touched,
 )
 from bench.compare.turns import Work, load
+from bench.tables import Columns, marked
 from fastfw._files import atomic_write
 from fastfw._info import processor
 from fastfw.experiments.figures import write_png
@@ -68,13 +69,13 @@ def starting(work: Work) -> Iterator[Any]:
                  "--out", f"{cache}/out"], 30.0,
             ),
         }  # fmt: skip
-        yield f"{'seconds':<24}{'least':>8}{'goal':>8}"
+        columns = Columns({"seconds": "<24", "least": ">8.3f", "goal": ">8"})
+        yield columns.head
         for name, (command, goal) in commands.items():
             if work.quick and "first" in name:
                 continue
             least = min(_clock(command) for _ in range(1 if "first" in name else 5))
-            end = "" if goal is None else f"{goal:>8g}{'' if least <= goal else ' !'}"
-            yield f"{name:<24}{least:>8.3f}{end}"
+            yield columns.line(name, least, goal and marked(goal, least <= goal))
 
 
 def _clock(command: Sequence[str]) -> float:
@@ -132,7 +133,7 @@ SECTIONS = {
     "start": Section("Starting", starting),
     "classifiers": Section("Beside scikit-learn's linear classifiers", classifiers.classifiers),
     "touched": Section("Rounds that touch little", touched.touched),
-    "text": Section("Text beside other linear classifiers", text.text),
+    "text": Section("Text beside other linear classifiers", classifiers.text),
     "network-starts": Section("Where a network starts", networks.starts),
     "workers": Section(
         "Rounds on a cluster", scale.workers,
@@ -229,7 +230,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given += [" --quick"] if options.quick else []
     whole = not (options.quick or options.only or options.turns)
     folder = options.out or (PAGES if whole else None)
-    with one_thread():
+    with threadpool_limits(limits=1):  # of BLAS libraries that are loaded already
         for name in options.sections or SECTIONS:
             try:
                 report(name, work, folder, "".join(given))

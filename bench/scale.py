@@ -9,13 +9,15 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import fastfw as fw
-from bench.compare.turns import Work
-from fastfw._plots import STYLES, new_figure, own_style, tidy
+from bench.compare.turns import Work, seconds, take_turns
+from bench.tables import Columns
+from fastfw._plots import draw, new_figure, own_style, tidy
 
 C, D = 10, 784
 #: Rows of a chunk, and chunks, of the data that workers keep.
@@ -85,7 +87,7 @@ def workers(work: Work) -> Iterator[Any]:
 
     X = da.map_blocks(_chunk, chunks=((ROWS,) * CHUNKS, (D,)), dtype=float)
     y = np.random.default_rng(0).integers(0, C, ROWS * CHUNKS)
-    rounds = work.turns or 25
+    rounds = 2 + (work.turns or 23)
     batches = BATCHES[:2] if work.quick else BATCHES
     measured: dict[tuple[int, int, float], float] = {}
     for p in (1, 2):
@@ -101,38 +103,37 @@ def workers(work: Work) -> Iterator[Any]:
     small, large = (measured[1, B, 0.0] for B in (batches[0], batches[-1]))
     row = (large - small) / (batches[-1] - batches[0])
     local = Costs(max(0.0, small - batches[0] * row), row, 0.0, 1e-9)
-    yield f"{'workers':<10}{'batch':>9}{'added ms':>10}{'ms':>10}{'model':>10}"
-    for (p, B, wait), seconds in measured.items():
+    columns = Columns({
+        "workers": "<10", "batch": ">9", "added ms": ">10.0f", "ms": ">10.1f", "model": ">10.1f"
+    })  # fmt: skip
+    yield columns.head
+    for (p, B, wait), spent in measured.items():
         predicted = local._replace(latency=wait).round(p, B, 8.0 * C * D)
-        yield f"{p:<10}{B:>9}{1e3 * wait:>10.0f}{1e3 * seconds:>10.1f}{1e3 * predicted:>10.1f}"
+        yield columns.line(p, B, 1e3 * wait, 1e3 * spent, 1e3 * predicted)
     gain = measured[1, batches[-1], 0.0] / measured[2, batches[-1], 0.0]
     yield f"two workers beside one, {batches[-1]} rows: {gain:.2f} times as fast"
     yield ""
     far = Costs(local.fixed, row, 5e-4, 8.0 / 10e9)
     counts = [1, 2, 4, 8, 16, 32, 64, 125, 250, 500, 1000]
-    kinds = {"dense": (row, D * 8.0), "sparse": (row * 200 / D, 0.0)}
-    yield f"{'workers':<10}{'dense ms':>10}{'hours/TB':>10}{'sparse ms':>11}{'hours/TB':>10}"
-    curves: dict[str, list[float]] = {kind: [] for kind in kinds}
-    for p in counts:
-        line = f"{p:<10}"
-        for kind, (cost, bytes_of_row) in kinds.items():
-            B = 1_000_000
-            if kind == "sparse":  # columns that a worker's rows have, then those of all
-                columns = min(1e6, 100.0 * B / p)
-                sent, bytes_of_row = columns * (8.0 * C + 8.0), 1200.0
-            else:
-                sent = 8.0 * C * D
-            seconds = far._replace(row=cost).round(p, B, sent)
-            curves[kind].append(1e3 * seconds)
-            hours = seconds * 1e12 / bytes_of_row / B / 3600
-            line += f"{1e3 * seconds:>{10 if kind == 'dense' else 11}.0f}{hours:>10.2f}"
-        yield line
+    B, curves = 1_000_000, np.empty((2, len(counts)))
+    columns = Columns({
+        "workers": "<10", "dense ms": ">10.0f", "hours/TB": ">10.2f",
+        "sparse ms": ">11.0f", " hours/TB": ">10.2f",
+    })  # fmt: skip
+    yield columns.head
+    for i, p in enumerate(counts):
+        # of sparse rows those columns are sent, with their numbers, that a worker's rows have
+        sent = min(1e6, 100.0 * B / p) * (8.0 * C + 8.0)
+        sparse = far._replace(row=row * 200 / D)
+        curves[:, i] = 1e3 * far.round(p, B, 8.0 * C * D), 1e3 * sparse.round(p, B, sent)
+        hours = curves[:, i] / 3.6e6 * 1e12 / B / [8.0 * D, 1200.0]  # by the bytes of a row
+        yield columns.line(p, *np.ravel([curves[:, i], hours], order="F"))
     with own_style():
         figure = new_figure(6.0, 3.6, 150)
         axes = figure.subplots()
-        for (kind, values), (colour, style, _) in zip(curves.items(), STYLES, strict=False):
-            axes.plot(counts, values, color=colour, linestyle=style, label=f"{kind} rows")
-            ideal = [values[0] / p for p in counts]
+        for kind, ms in zip(("dense", "sparse"), curves, strict=True):
+            colour = draw(axes, np.array(counts), ms[np.newaxis], f"{kind} rows").get_color()
+            ideal = [ms[0] / p for p in counts]
             axes.plot(counts, ideal, color=colour, linewidth=0.7, alpha=0.6)
         axes.set(xlabel="workers", ylabel="ms a round", xscale="log", yscale="log")
         axes.legend(frameon=False)
@@ -164,11 +165,9 @@ def _world(X: Any) -> tuple[Any, Any]:
     return fw.SoftmaxRegression(d, C), fw.RowL1Ball((C, d), 1.0)
 
 
-def _seconds(play: Any, *arguments: Any) -> tuple[float, float]:
-    """Return wall and CPU time of a call."""
-    begun = time.perf_counter(), time.process_time()
-    play(*arguments)
-    return time.perf_counter() - begun[0], time.process_time() - begun[1]
+def wall_and_cpu() -> Any:
+    """A clock of both."""
+    return np.array([time.perf_counter(), time.process_time()])
 
 
 def pass_over(megabytes: float, rows: int = 2000) -> tuple[float, float, float, int]:
@@ -189,7 +188,8 @@ def pass_over(megabytes: float, rows: int = 2000) -> tuple[float, float, float, 
     def go(n: int) -> list[float]:
         X = da.map_blocks(chunk, chunks=((rows,) * n, (d,)), dtype=float, meta=np.empty((0, 0)))
         y = X[:, :C].argmax(axis=1).compute()
-        return [_seconds(play, X, y, rows)[0] for play in (_epoch, _comparator)]
+        plays = (_epoch, _comparator)
+        return [seconds(partial(play, X, y, rows), time.perf_counter) for play in plays]
 
     go(1)  # compiles
     made.clear()
@@ -217,12 +217,12 @@ def memory(work: Work) -> Iterator[Any]:
     yield f"{size} MB: peak grows by {growth:.0f} MB; all chunks were made {passes:.1f} times"
     yield f"epoch of ORGFW {epoch:.0f} s, ten steps of the comparator {comparator:.0f} s"
     X, y = np.random.default_rng(0).random((60_000, D)), np.arange(60_000) % C
-    lazy = da.from_array(X, chunks=(2_000, D))
+    layouts = {"in memory": X, "Dask array": da.from_array(X, chunks=(2_000, D))}
     for name, play in (("epoch of ORGFW", _epoch), ("comparator", _comparator)):
-        turns = [
-            [_seconds(play, rows, y, 2_000) for rows in (X, lazy)] for _ in range(work.turns or 7)
-        ]
-        for what, (here, chunks) in zip(("wall", "CPU"), np.min(turns, axis=0).T, strict=True):
+        sides = {kind: partial(partial, play, own, y, 2_000) for kind, own in layouts.items()}
+        times = take_turns(sides, work.turns or 7, wall_and_cpu)
+        least = np.min(list(times.values()), axis=1)
+        for what, (here, chunks) in zip(("wall", "CPU"), least.T, strict=True):
             yield (
                 f"{name}, {what}: in memory {here:.3f} s, of a Dask array {chunks:.3f} s: "
                 f"{here / chunks:.2f} times as fast"

@@ -1,13 +1,11 @@
 """fastfw beside its peers, on one thread.
 
-Importing this package before NumPy and Numba keeps both to one thread; `one_thread` does
-the same for libraries that are loaded already.
+Importing this package before NumPy and Numba keeps both to one thread.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager
 
 THREADS = (
     "BLIS_NUM_THREADS",
@@ -38,13 +36,6 @@ def handicap() -> str | None:
         f"{' and '.join(found)} set: OpenBLAS, and so NumPy, runs slower than it can, and the "
         f"comparison would flatter fastfw. Run the command again behind: env {flags}"
     )
-
-
-def one_thread() -> AbstractContextManager[object]:
-    """Limit BLAS libraries that are loaded already to one thread."""
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(limits=1)
 
 
 def blas() -> str:

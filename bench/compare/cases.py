@@ -87,13 +87,13 @@ class Case:
         return dataset(self.shape, self.features)
 
     @property
-    def network(self) -> bool:
-        return self.method == "network"
-
-    @property
     def once(self) -> bool:
         """Whether no row comes twice, as in the adversarial setting; else rows are drawn."""
         return self.method.endswith("once")
+
+    @property
+    def network(self) -> bool:
+        return self.method == "network"
 
     @property
     def row(self) -> Method:
@@ -118,14 +118,14 @@ class Case:
         return [reference.power_schedule(*pair) for pair in pairs if isinstance(pair, tuple)]
 
     @property
-    def turns_fixed(self) -> bool:
-        """Whether rounds get longer, so that the turns have to surround round 100."""
-        return self.row.gradients == "t"
+    def operations(self) -> int:
+        """Of the two products of a round."""
+        return 4 * self.shape.batch_size * self.shape.d * self.shape.n_classes
 
     @property
-    def has_floor(self) -> bool:
-        """Whether a round is one reading of the batch and two products."""
-        return self.method in ("orgfw", "regularized-ofw") and not self.shape.csr
+    def batch_bytes(self) -> int:
+        """Of a batch of floats."""
+        return self.shape.batch_size * self.shape.d * np.dtype(self.dtype).itemsize
 
     def streams(self, first: int | None = None, then: int | None = None) -> Iterator[IndexedStream]:
         """A stream of the first rounds, and streams that go on where the one before ended.
@@ -159,7 +159,7 @@ class Case:
         return self.row.build(
             problem, set, self.constants, rounds=self.horizon, seed=0,
             sub_batch_size=None if "whole" in self.method else SUB_BATCH,
-            start=start, dtype=self.dtype, threads=self.threads,
+            start=start if self.network else None, dtype=self.dtype, threads=self.threads,
         )  # fmt: skip
 
     def check(self, make: Callable[[Case], Any] | None = None, rounds: int | None = None) -> None:

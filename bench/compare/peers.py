@@ -8,9 +8,9 @@ product with the two points stacked, one backward product, no automatic differen
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,22 +19,47 @@ import fastfw as fw
 import reference
 from bench.compare import cases
 from bench.compare.cases import Case, Player
+from bench.compare.classifiers import sgd
 from bench.data import dataset
 
 #: As MNIST and CIFAR-10, with rows enough to be larger than the caches, in each peer's own memory.
 MNIST, CIFAR10 = cases.MNIST._replace(n=20_000), cases.CIFAR10._replace(n=6_000)
 
 
+def torch_data(data: fw.Dataset, threads: int = 1) -> tuple[Any, Any, Any]:
+    """PyTorch on so many threads, and features and labels as its tensors."""
+    import torch
+
+    torch.set_num_threads(threads)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the memory is read-only
+        return torch, torch.from_numpy(data.X), torch.from_numpy(data.y)
+
+
 # --- rounds of ORGFW ------------------------------------------------------------------------------
 
 
-class StackedNumpy:
+class Rounds:
+    """Rounds of ORGFW: ``advance(rows, 1 - rho, eta)`` plays one, returns loss and decision."""
+
+    def __init__(self, case: Case) -> None:
+        self.step, self.momentum = case.schedules
+        self.t = 1
+
+    def play_round(self, rows: Any) -> tuple[float, Any]:
+        keep = 0.0 if self.t == 1 else 1.0 - self.momentum(self.t)
+        loss, played = self.advance(rows, keep, self.step(self.t))
+        self.t += 1
+        return float(loss), played
+
+
+class StackedNumpy(Rounds):
     """NumPy at its best: two products, both points stacked, every array made once."""
 
     def __init__(self, case: Case) -> None:
+        super().__init__(case)
         s = case.shape
         self.X, self.y, self.radius, self.C = case.data.X, case.data.y, s.radius, s.n_classes
-        self.step, self.momentum = case.schedules
         C, B, dtype = s.n_classes, s.batch_size, self.X.dtype
         self.both = np.zeros((2 * C, s.d), dtype)  # x_t above x_{t-1}
         self.d, self.size = np.zeros((C, s.d), dtype), np.empty((C, s.d), dtype)
@@ -42,12 +67,9 @@ class StackedNumpy:
         self.A = np.empty((B, s.d), dtype)
         self.Z = np.empty((2 * C, B), dtype)
         self.classes, self.samples = np.arange(C), np.arange(B)
-        self.t = 1
 
-    def play_round(self, rows: Any) -> tuple[float, Any]:
+    def advance(self, rows: Any, keep: float, eta: float) -> tuple[Any, Any]:
         C, A, B = self.C, self.A, len(rows)
-        keep = 0.0 if self.t == 1 else 1.0 - self.momentum(self.t)
-        eta = self.step(self.t)
         np.take(self.X, rows, axis=0, out=A)
         y = self.y[rows]
         Z = np.matmul(self.both, A.T, out=self.Z).reshape(2, C, B)
@@ -56,7 +78,7 @@ class StackedNumpy:
         Z -= top
         np.exp(Z, out=Z)
         total = Z.sum(axis=1, keepdims=True)
-        loss = float((top[0, 0] + np.log(total[0, 0]) - own).sum()) / B
+        loss = (top[0, 0] + np.log(total[0, 0]) - own).sum() / B
         Z /= total
         R, back = Z
         back *= keep
@@ -71,25 +93,18 @@ class StackedNumpy:
         x_previous[:] = x
         x *= 1.0 - eta
         x[self.classes, index] += eta * value
-        self.t += 1
         return loss, x_previous
 
 
-class Torch:
+class Torch(Rounds):
     """PyTorch on one or more threads of the processor, eager or compiled."""
 
     def __init__(self, case: Case, compiled: bool = False) -> None:
-        import torch
-
-        torch.set_num_threads(getattr(case, "threads", 1))
-        s = case.shape
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that the memory is read-only
-            self.X, self.y = torch.from_numpy(case.data.X), torch.from_numpy(case.data.y)
-        self.torch, self.t = torch, 1
-        self.step, self.momentum = case.schedules
-        self.both = torch.zeros((2 * s.n_classes, s.d), dtype=self.X.dtype)
-        self.d = torch.zeros((s.n_classes, s.d), dtype=self.X.dtype)
+        super().__init__(case)
+        self.torch, self.X, self.y = torch, *_ = torch_data(case.data, case.threads)
+        s, dtype = case.shape, self.X.dtype
+        self.both = torch.zeros((2 * s.n_classes, s.d), dtype=dtype)
+        self.d = torch.zeros((s.n_classes, s.d), dtype=dtype)
         C, radius = s.n_classes, s.radius
         samples = torch.arange(s.batch_size)
         functional = torch.nn.functional
@@ -108,26 +123,19 @@ class Torch:
             moved = ((1.0 - eta) * x).scatter_add(1, index, eta * value)
             return loss, torch.cat((moved, x)), d
 
-        self.advance = torch.compile(advance, dynamic=False) if compiled else advance
+        self.compiled = torch.compile(advance, dynamic=False) if compiled else advance
 
-    def play_round(self, rows: Any) -> tuple[float, Any]:
+    def advance(self, rows: Any, keep: float, eta: float) -> tuple[Any, Any]:
         torch, dtype = self.torch, self.X.dtype
-        keep = 0.0 if self.t == 1 else 1.0 - self.momentum(self.t)
         with torch.no_grad():
-            loss, self.both, self.d = self.advance(
+            loss, self.both, self.d = self.compiled(
                 self.X, self.y, torch.from_numpy(np.array(rows)), self.both, self.d,
-                torch.tensor(keep, dtype=dtype), torch.tensor(self.step(self.t), dtype=dtype),
+                torch.tensor(keep, dtype=dtype), torch.tensor(eta, dtype=dtype),
             )  # fmt: skip
-        self.t += 1
-        return float(loss), self.both[len(self.d) :].numpy()
+        return loss, self.both[len(self.d) :].numpy()
 
 
-def compiled_torch(case: Case) -> Torch:
-    """PyTorch with its compiler."""
-    return Torch(case, compiled=True)
-
-
-class Jax:
+class Jax(Rounds):
     """JAX, the whole round compiled, its state given away so that memory is used again."""
 
     def __init__(self, case: Case) -> None:
@@ -136,9 +144,9 @@ class Jax:
         jax.config.update("jax_enable_x64", True)
         import jax.numpy as jnp
 
+        super().__init__(case)
         s, dtype = case.shape, np.dtype(case.dtype).type
-        self.jax, self.dtype, self.t = jax, dtype, 1
-        self.step, self.momentum = case.schedules
+        self.dtype = dtype
         self.X, self.y = jnp.asarray(case.data.X), jnp.asarray(case.data.y)
         self.both = jnp.zeros((2 * s.n_classes, s.d), dtype)
         self.d = jnp.zeros((s.n_classes, s.d), dtype)
@@ -159,52 +167,35 @@ class Jax:
             moved = ((1 - eta) * x).at[classes, index].add(eta * value)
             return loss, jnp.concatenate((moved, x)), d
 
-        self.advance = jax.jit(advance, donate_argnums=(3, 4))
+        self.compiled = jax.jit(advance, donate_argnums=(3, 4))
 
-    def play_round(self, rows: Any) -> tuple[float, Any]:
-        keep = 0.0 if self.t == 1 else 1.0 - self.momentum(self.t)
-        loss, self.both, self.d = self.advance(
-            self.X, self.y, np.asarray(rows), self.both, self.d,
-            self.dtype(keep), self.dtype(self.step(self.t)),
-        )  # fmt: skip
-        loss = float(loss)
-        self.both.block_until_ready()
-        self.t += 1
-        return loss, np.asarray(self.both[len(self.d) :])
+    def advance(self, rows: Any, keep: float, eta: float) -> tuple[Any, Any]:
+        loss, self.both, self.d = self.compiled(
+            self.X, self.y, np.asarray(rows), self.both, self.d, self.dtype(keep), self.dtype(eta)
+        )
+        return float(loss), np.asarray(self.both.block_until_ready()[len(self.d) :])
 
 
-#: name: (what has to be installed, the side)
-ROUNDS: dict[str, tuple[str, Callable[[Case], Any]]] = {
-    "NumPy as written": ("numpy", Player),
-    "NumPy, stacked products": ("numpy", StackedNumpy),
-    "PyTorch, eager": ("torch", Torch),
-    "PyTorch, torch.compile": ("torch", compiled_torch),
-    "JAX, jit": ("jax", Jax),
+ROUNDS: Mapping[str, Callable[[Case], Any]] = {
+    "NumPy as written": Player,
+    "NumPy, stacked products": StackedNumpy,
+    "PyTorch, eager": Torch,
+    "PyTorch, torch.compile": partial(Torch, compiled=True),
+    "JAX, jit": Jax,
 }
 
 
-def missing(package: str) -> str | None:
-    """Say that a package is not installed, or None."""
-    return None if importlib.util.find_spec(package) else f"skipped: {package} is not installed"
-
-
-class TorchNetwork:
+class TorchNetwork(Rounds):
     """ORGFW on the network in PyTorch, eager, with its own gradients."""
 
     def __init__(self, case: Case) -> None:
-        import torch
-
-        torch.set_num_threads(1)
-        self.torch, self.t, self.radius = torch, 1, case.shape.radius
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that the memory is read-only
-            self.X, self.y = torch.from_numpy(case.data.X), torch.from_numpy(case.data.y)
-        self.step, self.momentum = case.schedules
+        super().__init__(case)
+        self.torch, self.X, self.y = torch, *_ = torch_data(case.data)
+        self.radius = case.shape.radius
         problem, _, start = case.problem_set_start()
         blocks = problem.blocks(start.astype(case.dtype))
         self.x = [torch.tensor(block) for block in blocks.values()]
-        self.x_prev = self.x
-        self.d: Any = None
+        self.x_prev = self.d = self.x
 
     def gradient(self, x: Any, A: Any, y: Any) -> tuple[float, Any]:
         """Loss and gradient by automatic differentiation."""
@@ -224,28 +215,22 @@ class TorchNetwork:
         values = torch.where(picked >= 0, -self.radius, self.radius).to(g.dtype)
         return torch.zeros_like(rows).scatter_(1, index, values).reshape(g.shape)
 
-    def play_round(self, rows: Any) -> tuple[float, Any]:
+    def advance(self, rows: Any, keep: float, eta: float) -> tuple[Any, Any]:
         torch, played = self.torch, self.x
         index = torch.from_numpy(np.array(rows))
         A, y = self.X[index], self.y[index]
         loss, g = self.gradient(played, A, y)
-        if self.t == 1:
-            self.d = list(g)
-        else:
-            _, back = self.gradient(self.x_prev, A, y)
-            keep = 1.0 - self.momentum(self.t)
-            self.d = [a + keep * (d - b) for a, d, b in zip(g, self.d, back, strict=True)]
-        eta = self.step(self.t)
+        _, back = self.gradient(self.x_prev, A, y)
+        self.d = [a + keep * (d - b) for a, d, b in zip(g, self.d, back, strict=True)]
         self.x = [x + eta * (self.vertex(d) - x) for x, d in zip(played, self.d, strict=True)]
         self.x_prev = played
-        self.t += 1
         return loss, torch.cat([block.reshape(-1) for block in played]).numpy()
 
 
 #: The same on the network.
-NETWORK_ROUNDS: dict[str, tuple[str, Callable[[Case], Any]]] = {
-    "NumPy as written": ("numpy", Player),
-    "PyTorch, eager": ("torch", TorchNetwork),
+NETWORK_ROUNDS: Mapping[str, Callable[[Case], Any]] = {
+    "NumPy as written": Player,
+    "PyTorch, eager": TorchNetwork,
 }
 
 
@@ -271,6 +256,8 @@ def whole_by_copt(dtype: str) -> Callable[[], Any]:
     """copt's minimize_frank_wolfe; the oracle is that of its L1Ball, for every row at once."""
     import copt
 
+    if dtype != "float64":
+        raise RuntimeError("copt works in float64")
     s, whole = WHOLE, dataset(WHOLE, dtype)
     shape, classes = (s.n_classes, s.d), np.arange(s.n_classes)
 
@@ -297,16 +284,11 @@ def whole_by_copt(dtype: str) -> Callable[[], Any]:
 
 def whole_by_chop(dtype: str) -> Callable[[], Any]:
     """chop's minimize_frank_wolfe; its batch of problems are the rows."""
-    import torch
     from chop.constraints import L1Ball
     from chop.optim import minimize_frank_wolfe
 
-    torch.set_num_threads(1)
-    s, whole = WHOLE, dataset(WHOLE, dtype)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        X, y = torch.from_numpy(whole.X), torch.from_numpy(whole.y)
-    ball = L1Ball(s.radius)
+    torch, X, y = torch_data(dataset(WHOLE, dtype))
+    s, ball = WHOLE, L1Ball(WHOLE.radius)
 
     def closure(W: Any) -> Any:
         loss = torch.nn.functional.cross_entropy(torch.nn.functional.linear(X, W), y)
@@ -322,10 +304,9 @@ def whole_by_chop(dtype: str) -> Callable[[], Any]:
     return solve
 
 
-#: name: (what has to be installed, dtypes it works in, the side)
-WHOLE_SIDES: dict[str, tuple[str, tuple[str, ...], Callable[[str], Callable[[], Any]]]] = {
-    "copt, minimize_frank_wolfe": ("copt", ("float64",), whole_by_copt),
-    "chop, minimize_frank_wolfe": ("chop", ("float64", "float32"), whole_by_chop),
+WHOLE_SIDES: Mapping[str, Callable[[str], Callable[[], Any]]] = {
+    "copt, minimize_frank_wolfe": whole_by_copt,
+    "chop, minimize_frank_wolfe": whole_by_chop,
 }
 
 
@@ -337,14 +318,13 @@ class Sgd:
 
     #: What is not the same.
     note = "one against the rest, a step per sample, an l1 penalty in place of the ball"
+    #: Samples of a batch that it is given; None for all.
+    samples = None
 
     def __init__(self, case: Case) -> None:
-        from sklearn.linear_model import SGDClassifier
-
         self.X, self.y = case.data.X, case.data.y
         self.classes = np.arange(case.shape.n_classes)
-        self.model = SGDClassifier(loss="log_loss", penalty="l1", alpha=1e-4, random_state=0)
-        self.share = 1.0
+        self.model = sgd("l1", 1e-4)
 
     def play_round(self, rows: Any) -> None:
         self.model.partial_fit(self.X[rows], self.y[rows], self.classes)
@@ -354,30 +334,22 @@ class River:
     """river's SoftmaxRegression, told a sample at a time: dictionaries, made beforehand."""
 
     note = "a step per sample on a dictionary of the nonzero features, an l2 penalty"
-    #: Samples of a batch that it is given.
     samples = 10
 
     def __init__(self, case: Case) -> None:
         from river.linear_model import SoftmaxRegression
 
         self.data, self.model = case.data, SoftmaxRegression()
-        self.share = self.samples / case.shape.batch_size
         self.ready: list[tuple[dict[int, float], int]] = []
 
     def prepare(self, rows: Any) -> None:
-        self.ready = []
-        for i in rows[: self.samples]:
-            x = self.data.X[i]
-            self.ready.append(
-                ({int(j): float(x[j]) for j in np.flatnonzero(x)}, int(self.data.y[i]))
-            )
+        features = [self.data.X[i] for i in rows[: self.samples]]
+        own = [{int(j): float(x[j]) for j in np.flatnonzero(x)} for x in features]
+        self.ready = list(zip(own, map(int, self.data.y[rows]), strict=False))
 
     def play_round(self, rows: Any) -> None:
         for x, y in self.ready:
             self.model.learn_one(x, y)
 
 
-STREAMED: dict[str, tuple[str, Callable[[Case], Any]]] = {
-    "scikit-learn, SGDClassifier": ("sklearn", Sgd),
-    "river, SoftmaxRegression": ("river", River),
-}
+STREAMED = {"scikit-learn, SGDClassifier": Sgd, "river, SoftmaxRegression": River}

@@ -12,6 +12,7 @@ import fastfw as fw
 from bench.compare.cases import CIFAR10, MNIST, SUB_BATCH, Case
 from bench.compare.turns import Work, load, seconds
 from bench.data import DTYPES
+from bench.tables import Columns
 from fastfw.kernels import (
     _features,
     gradients,
@@ -121,22 +122,15 @@ def sub_batch(case: Case) -> tuple[list[Part], Callable[[Any], Any]]:
     """Parts of a round with sub-batches after some rounds, and the whole."""
     learner = case.learner()
     learner.run(next(case.streams(case.before + 6, 1)))
-    engine = learner._engine
-    data = case.data
-    A = learner.problem.rows(data, engine.x.dtype)
-    K, (n_classes, d) = len(engine._eta), (case.shape.n_classes, case.shape.d)
-    width = products.padded(SUB_BATCH)
-    samples = np.empty(K * width, np.intp)
-    index, value = engine.index.copy(), engine.value.copy()
-    noise = engine._noise(9)
-    bits = np.uint64(engine._plan.bits)
+    engine, t = learner._engine, 9
+    given = learner.problem.rows(case.data, engine.x.dtype)
+    K, (n_classes, d), width = len(engine._eta), learner.set.shape, products.padded(SUB_BATCH)
+    samples, bits = np.empty(K * width, np.intp), np.uint64(engine._plan.bits)
+    index, value, noise = engine.index.copy(), engine.value.copy(), engine._noise(t)
     D = np.zeros((n_classes, engine.x.shape[1]), engine.x.dtype)
     P = np.full((n_classes, K * width), 1e-9, D.dtype)
     sums = engine.sums.copy()
-    flat = sums.reshape(K * n_classes, -1)
-    tops = np.empty((n_classes, meta.blocks(d)), D.dtype)
-    drawn = np.zeros(K * width, np.intp)
-    drawn.flags.writeable = False
+    flat, tops = sums.reshape(K * n_classes, -1), np.empty((n_classes, meta.blocks(d)), D.dtype)
 
     @kernel(cache=False)
     def sweeps(A: Any, block: Any, P: Any, D: Any, flat: Any, tops: Any) -> None:
@@ -146,24 +140,23 @@ def sub_batch(case: Case) -> tuple[list[Part], Callable[[Any], Any]]:
                 block[:0],
             )  # fmt: skip
 
-    def draw(rows: Any) -> None:
-        sub_batches.draw_samples(rows, SUB_BATCH, bits, 9, samples)
-
-    def sweep(rows: Any) -> None:
-        sweeps(A.X, rows[:SUB_BATCH], P, D, flat, tops)
-
     parts: list[Part] = [
-        ("loss of the batch", lambda rows: sub_batches.batch_loss(A.X, A.y, rows, engine.x)),
-        ("draw sub-batches", draw),
-        ("sweep estimator and sums", sweep),
-        (
-            "answers, with a search of the sums",
-            lambda rows: meta.answers(sums, d, *noise, index, value),
-        ),
-    ]
-    starts = np.array([0, case.shape.batch_size], np.intp)
-    losses = np.empty(2)
-    return parts, lambda rows: engine.rounds(9, fw.problems.Rows(A.X, A.y, rows), starts, losses)
+        ("loss of the batch",
+         lambda rows: sub_batches.batch_loss(given.X, given.y, rows, engine.x)),
+        ("draw sub-batches",
+         lambda rows: sub_batches.draw_samples(rows, SUB_BATCH, bits, t, samples)),
+        ("sweep estimator and sums",
+         lambda rows: sweeps(given.X, rows[:SUB_BATCH], P, D, flat, tops)),
+        ("answers, with a search of the sums",
+         lambda rows: meta.answers(sums, d, *noise, index, value)),
+    ]  # fmt: skip
+    starts, losses = np.array([0, case.shape.batch_size], np.intp), np.empty(2)
+    return parts, lambda rows: engine.rounds(
+        t, fw.problems.Rows(given.X, given.y, rows), starts, losses
+    )
+
+
+COLUMNS = Columns({"": "<40", "ms": ">8.3f", "share": ">7.0%"})
 
 
 def table(
@@ -175,13 +168,11 @@ def table(
     for call in calls:
         call(next(rows))
     times = [[seconds(partial(call, next(rows))) for call in calls] for _ in range(turns)]
-    medians = 1e3 * np.median(times, axis=0)
-    lines = [title]
-    for (name, _), time in zip(parts, medians, strict=False):
-        lines.append(f"  {name:<38} {time:7.3f} {time / medians[-1]:6.0%}")
-    rest = medians[-1] - medians[:-1].sum()
-    lines.append(f"  {'the rest, or what they share':<38} {rest:7.3f} {rest / medians[-1]:6.0%}")
-    lines.append(f"  {'the whole':<38} {medians[-1]:7.3f}  load {load()}\n")
+    *own, total = 1e3 * np.median(times, axis=0)
+    names = [*(name for name, _ in parts), "the rest, or what they share"]
+    found = zip(names, [*own, total - sum(own)], strict=True)
+    lines = [title, *(COLUMNS.line(f"  {name}", ms, ms / total) for name, ms in found)]
+    lines.append(f"{COLUMNS.line('  the whole', total)}  load {load()}\n")
     return "\n".join(lines)
 
 

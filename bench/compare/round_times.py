@@ -5,13 +5,14 @@ Every side is first checked to play the same decisions as fastfw.
 
 from __future__ import annotations
 
-import statistics
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from time import perf_counter, process_time
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,27 +21,26 @@ from bench.compare.cases import CASES, GOALS, HIDDEN, NETWORK, Case, Player
 from bench.compare.pictures import bars
 from bench.compare.turns import (
     Limits,
-    Result,
     Side,
+    Times,
+    Turn,
     Work,
     floor,
     limit_lines,
     load,
     machine_limits,
+    made,
     observing,
     playing,
     ratio,
     running,
-    summary,
+    seconds,
     take_turns,
 )
 from bench.data import DTYPES, Shape
+from bench.tables import Columns, marked
 
-SIDES = {
-    "fastfw-run": running,
-    "fastfw-observe": observing,
-    "numpy": partial(playing, Player),
-}
+SIDES = {"run": running, "observe": observing, "NumPy": partial(playing, Player)}
 ROUNDS = 10
 #: The same where threads are beside one: a whole run of the paper's on CIFAR-10.
 THREAD_ROUNDS = 100
@@ -48,32 +48,20 @@ THREAD_ROUNDS = 100
 
 # --- beside NumPy as the paper writes it ----------------------------------------------------------
 
-
-def measure(case: Case, turns: int | None, limits: Limits) -> Result:
-    """Check that both sides do the same, then let them take turns."""
-    case.check()
-    sides = [make(case) for make in SIDES.values()]
-    times = take_turns(sides, turns or case.turns)
-    per_round = [[1e3 * t / case.rounds for t in side] for side in times]
-    least = floor(case, limits) if case.has_floor else None
-    return summary(case.name, case.label, per_round, least)
+COLUMNS = Columns({
+    "ms per round": "<40", "NumPy": ">8.3f", "run": ">8.3f", "observe": ">8.3f", "/run": ">7.1f",
+    "/obs.": ">7.1f", "quickest": ">9.1f", "/floor": ">7.2f", "goal": ">6",
+})  # fmt: skip
 
 
-HEADER = (
-    f"{'ms per round':<40} {'NumPy':>7} {'run':>7} {'observe':>7} {'/run':>6} {'/obs.':>6} "
-    f"{'quickest':>8} {'/floor':>6} {'goal':>5}"
-)
-
-
-def line(r: Result) -> str:
+def line(name: str, ms: Mapping[str, Times], least: float | None = None) -> str:
     """One line of the table; marked where the goal is missed."""
-    floor = "" if r.floor is None else f"{r.quickest / r.floor:.2f}"
-    goal = GOALS.get(r.name.rpartition(" ")[0])
-    text = "" if goal is None else f"{goal}{'' if r.ratio >= goal else ' !'}"
-    return (
-        f"{r.name:<40} {r.numpy:7.3f} {r.run:7.3f} {r.observe:7.3f} {r.ratio:6.1f} "
-        f"{r.ratio_observe:6.1f} {r.ratio_quickest:8.1f} {floor:>6} {text:>5}"
-    ).rstrip()
+    run, observe, numpy = ms.values()
+    to_run, goal = ratio(numpy, run), GOALS.get(name.rpartition(" ")[0])
+    return COLUMNS.line(
+        name, *map(np.median, (numpy, run, observe)), to_run, ratio(numpy, observe),
+        numpy.min() / run.min(), least and run.min() / least, goal and marked(goal, to_run >= goal),
+    )  # fmt: skip
 
 
 def beside_numpy(work: Work) -> Iterator[Any]:
@@ -86,125 +74,137 @@ def beside_numpy(work: Work) -> Iterator[Any]:
     """
     cases = work.choose({case.name: case for case in CASES})
     limits = {dtype: machine_limits(dtype) for dtype in DTYPES}
-    yield HEADER
-    results = []
+    yield COLUMNS.head
+    shown = []
     for case in cases.values():
+        case.check()
         # rounds of OFW and OAW get longer: their turns have to surround round 100
-        turns = None if case.turns_fixed and not work.quick else work.turns
-        results.append(measure(case, turns, limits[case.dtype]))
-        yield line(results[-1])
+        turns = None if case.row.gradients == "t" and not work.quick else work.turns
+        times = take_turns({name: make(case) for name, make in SIDES.items()}, turns or case.turns)
+        ms = {name: 1e3 * own / case.rounds for name, own in times.items()}
+        # a round of these is one reading of the batch and two products
+        has_floor = case.method in ("orgfw", "regularized-ofw") and not case.shape.csr
+        yield line(case.name, ms, floor(case, limits[case.dtype]) if has_floor else None)
+        shown.append((case.label, ms["NumPy"], ms["observe"]))
     yield from limit_lines(limits)
-    yield "rounds.png", bars(results)
+    yield "rounds.png", bars(shown)
 
 
 # --- beside other libraries -----------------------------------------------------------------------
 
 
-class Table:
+class Entry(NamedTuple):
+    """A side, made when it is measured, and how many rounds or solutions a turn of it is."""
+
+    make: Callable[[], Side]
+    rounds: float
+    note: str = ""
+
+
+class Table(NamedTuple):
     """Sides of one job, whose times are printed as ratios to the first.
 
-    `unit` begins with ms or us.
+    `unit` begins with ms or us; `floor` is in that unit, `goals` are ratios by name.
     """
 
-    def __init__(self, title: str, unit: str = "ms/round", floor: float | None = None) -> None:
-        self.title, self.unit, self.floor = title, unit, floor
-        self.sides: list[tuple[str, Side, float, str]] = []
-        self.goals: dict[str, float] = {}
-        self.skipped: list[tuple[str, str]] = []
+    title: str
+    sides: Mapping[str, Entry]
+    unit: str = "ms/round"
+    floor: float | None = None
+    goals: Mapping[str, float] = MappingProxyType({})
 
-    def add(self, name: str, side: Side, units: float, note: str = "") -> None:
-        """Take a side whose turns are that many rounds or solutions."""
-        self.sides.append((name, side, units, note))
-
-    def add_peers(self, found: dict[str, tuple[str, Callable[[Case], Any]]], case: Case) -> None:
-        """Take the peers that are installed, once they are seen to play what fastfw plays."""
-        for name, (package, make) in found.items():
-            why = peers.missing(package)
-            if why is None:
-                case.check(make, rounds=12)
-                self.add(name, playing(make, case), case.rounds)
-            else:
-                self.skipped.append((name, why))
-
-    def measure(self, turns: int, clock: Callable[[], float] = process_time) -> list[str]:
-        """Let the sides take turns; lines of the table."""
-        times = take_turns([side for _, side, _, _ in self.sides], turns, clock)
+    def measure(self, turns: int, clock: Callable[[], float] = process_time) -> Iterator[str]:
+        """Let the sides take turns; lines of the table, last of what is not installed."""
+        there, skipped = made({name: own.make for name, own in self.sides.items()})
         scale = {"ms": 1e3, "us": 1e6}[self.unit[:2]]
-        each = [
-            [scale * t / units for t in own]
-            for own, (_, _, units, _) in zip(times, self.sides, strict=True)
-        ]
-        width = max(len(name) for name, *_ in [*self.sides, *self.skipped]) + 2
-        head = f"{'':<{width}}{self.unit:>10}{'to first':>10}{'quickest':>10}"
-        head += f"{'to floor':>10}" if self.floor else ""
-        lines = [self.title, head + (f"{'goal':>7}" if self.goals else "")]
-        for (name, _, _, note), own in zip(self.sides, each, strict=True):
-            to_first = ratio(own, each[0])
-            line = f"{name:<{width}}{statistics.median(own):>10.3f}{to_first:>10.2f}"
-            line += f"{min(own) / min(each[0]):>10.2f}"
-            if self.floor:
-                line += f"{min(own) / self.floor:>10.2f}"
-            if name in self.goals:
-                line += f"{self.goals[name]:>7g}{'' if to_first >= self.goals[name] else ' !'}"
-            lines.append(line)
-            lines += [f"  {note}"] if note else []
-        lines += [f"{name:<{width}}  {why}" for name, why in self.skipped]
+        times = take_turns(there, turns, clock)
+        each = {name: scale * own / self.sides[name].rounds for name, own in times.items()}
+        first = next(iter(each.values()))
+        columns = Columns({
+            "": f"<{2 + max(map(len, self.sides))}", self.unit: ">10.3f", "to first": ">10.2f",
+            "quickest": ">10.2f", **({"to floor": ">10.2f"} if self.floor else {}),
+            **({"goal": ">7"} if self.goals else {}),
+        })  # fmt: skip
+        yield f"{self.title}\n{columns.head}"
+        for name, own in each.items():
+            cells = [np.median(own), ratio(own, first), own.min() / first.min()]
+            cells += [own.min() / self.floor] if self.floor else []
+            goal = self.goals.get(name)
+            yield columns.line(name, *cells, goal and marked(goal, cells[1] >= goal))
+            if self.sides[name].note:
+                yield f"  {self.sides[name].note}"
+        for name, why in skipped.items():
+            yield columns.line(name, f"  {why}")
         if self.floor:
-            lines.append(f"{'floor':<{width}}{self.floor:>10.3f}")
-        return lines
+            yield columns.line("floor", self.floor)
 
 
 # --- the tables: each is made for a dtype and the machine's limits in it --------------------------
 
 
+def by_fastfw(case: Case) -> dict[str, Entry]:
+    """Both ways to play."""
+    ways = {"run": running, "observe": observing}
+    return {f"fastfw, {way}": Entry(partial(own, case), case.rounds) for way, own in ways.items()}
+
+
+def by_peers(found: Mapping[str, Callable[[Case], Any]], case: Case) -> dict[str, Entry]:
+    """Peers, once they are seen to play what fastfw plays."""
+
+    def checked(make: Callable[[Case], Any]) -> Side:
+        case.check(make, rounds=12)
+        return playing(make, case)
+
+    return {name: Entry(partial(checked, make), case.rounds) for name, make in found.items()}
+
+
 def round_table(shape: Shape, dtype: str, limits: Limits) -> Table:
     """ORGFW at a shape, by everyone."""
     case = Case("orgfw", shape, dtype, rounds=ROUNDS)
-    title = f"ORGFW, {shape.label}'s shape (B = {shape.batch_size}, d = {shape.d}), {dtype}"
-    table = Table(title, floor=floor(case, limits))
-    table.goals = {"NumPy as written": 5, **dict.fromkeys(list(peers.ROUNDS)[2:], 3)}
-    table.add("fastfw, run", running(case), ROUNDS)
-    table.add("fastfw, observe", observing(case), ROUNDS)
-    coded = Case("orgfw", shape, f"uint8 {dtype}")
-    table.add("fastfw, uint8 features, run", running(coded, ROUNDS), ROUNDS)
-    table.add_peers(peers.ROUNDS, case)
-    return table
+    coded = replace(case, features=f"uint8 {dtype}")
+    return Table(
+        f"ORGFW, {shape.label}'s shape (B = {shape.batch_size}, d = {shape.d}), {dtype}",
+        {
+            **by_fastfw(case),
+            "fastfw, uint8 features, run": Entry(partial(running, coded), ROUNDS),
+            **by_peers(peers.ROUNDS, case),
+        },
+        floor=floor(case, limits),
+        goals={"NumPy as written": 5, **dict.fromkeys(list(peers.ROUNDS)[2:], 3)},
+    )
 
 
 def network_table(dtype: str, limits: Limits) -> Table:
     """ORGFW on the paper's network."""
-    case = Case("network", NETWORK, dtype, rounds=200)
-    s = case.shape
-    title = f"ORGFW on a network, B = {s.batch_size}, d = {s.d}, m = {HIDDEN}, C = {s.n_classes}"
-    table = Table(f"{title}, {dtype}", "us/round")
-    table.goals = {"NumPy as written": 4, "PyTorch, eager": 10}
-    table.add("fastfw, run", running(case), case.rounds)
-    table.add("fastfw, observe", observing(case), case.rounds)
-    table.add_peers(peers.NETWORK_ROUNDS, case)
-    return table
+    case, s = Case("network", NETWORK, dtype, rounds=200), NETWORK
+    sizes = f"B = {s.batch_size}, d = {s.d}, m = {HIDDEN}, C = {s.n_classes}"
+    return Table(
+        f"ORGFW on a network, {sizes}, {dtype}",
+        {**by_fastfw(case), **by_peers(peers.NETWORK_ROUNDS, case)},
+        "us/round",
+        goals={"NumPy as written": 4, "PyTorch, eager": 10},
+    )
 
 
 def bytes_table(shape: Shape, dtype: str, limits: Limits) -> Table:
     """uint8 features in float32 arithmetic beside NumPy as the paper writes it in float64."""
     coded = Case("orgfw", shape, f"uint8 {dtype}", rounds=ROUNDS)
-    floats = Case("orgfw", shape, "float64", rounds=ROUNDS)
-    table = Table(f"ORGFW, {shape.label}'s shape, bytes beside NumPy in float64")
-    table.goals = {"NumPy as written, float64": 14}
-    table.add(f"fastfw, uint8, {dtype} arithmetic", running(coded), ROUNDS)
-    table.add("NumPy as written, float64", playing(Player, floats), ROUNDS)
-    table.add("NumPy, stacked products, float64", playing(peers.StackedNumpy, floats), ROUNDS)
-    return table
+    floats = replace(coded, features="float64")
+    sides = {f"fastfw, uint8, {dtype} arithmetic": Entry(partial(running, coded), ROUNDS)}
+    for name in ("NumPy as written", "NumPy, stacked products"):
+        make = partial(playing, peers.ROUNDS[name], floats)
+        sides[f"{name}, float64"] = Entry(make, ROUNDS)
+    title = f"ORGFW, {shape.label}'s shape, bytes beside NumPy in float64"
+    return Table(title, sides, goals={"NumPy as written, float64": 14})
 
 
 def thread_table(shape: Shape, dtype: str, limits: Limits) -> Table:
     """One thread beside two, in wall-clock time."""
-    table = Table(f"ORGFW, {shape.label}'s shape, {dtype}, wall-clock time")
-    table.goals = {"fastfw, 1 thread": 1.7}
-    for threads in (2, 1):
-        case = Case("orgfw", shape, dtype, threads=threads, rounds=THREAD_ROUNDS)
-        name = f"fastfw, {threads} thread{'s' * (threads > 1)}"
-        table.add(name, running(case), THREAD_ROUNDS)
-    return table
+    case = Case("orgfw", shape, dtype, rounds=THREAD_ROUNDS)
+    two, one = (Entry(partial(running, replace(case, threads=n)), case.rounds) for n in (2, 1))
+    title = f"ORGFW, {shape.label}'s shape, {dtype}, wall-clock time"
+    goals = {"fastfw, 1 thread": 1.7}
+    return Table(title, {"fastfw, 2 threads": two, "fastfw, 1 thread": one}, goals=goals)
 
 
 def at_once(turns: int = 9) -> float:
@@ -215,62 +215,49 @@ def at_once(turns: int = 9) -> float:
         for _ in range(5):
             square @ square
 
-    def two(together: bool) -> float:
-        begun = perf_counter()
+    def two(together: bool) -> None:
         other = threading.Thread(target=product)
         other.start()
         if not together:
             other.join()
         product()
         other.join()
-        return perf_counter() - begun
 
-    return statistics.median(two(False) / two(True) for _ in range(turns))
+    return float(np.median([
+        seconds(lambda: two(False), perf_counter) / seconds(lambda: two(True), perf_counter)
+        for _ in range(turns)
+    ]))  # fmt: skip
 
 
 def whole_table(dtype: str, limits: Limits) -> Table:
     """Frank-Wolfe with whole gradients, by copt and chop."""
-    s = peers.WHOLE
-    table = Table(
+    s, ours = peers.WHOLE, peers.whole_by_fastfw(dtype)
+
+    def checked(make: Callable[[str], Turn]) -> Side:
+        theirs = make(dtype)
+        tolerance = {"float64": 1e-11, "float32": 2e-5}[dtype]
+        np.testing.assert_allclose(theirs(), ours(), rtol=0, atol=tolerance)
+        return lambda: theirs
+
+    makers = {name: partial(checked, make) for name, make in peers.WHOLE_SIDES.items()}
+    makers = {"fastfw, OSFW without memory": lambda: lambda: ours, **makers}
+    return Table(
         f"Frank-Wolfe, whole gradients, {s.label} (d = {s.d}, C = {s.n_classes}), "
         f"{peers.ITERATIONS} iterations, {dtype}",
+        {name: Entry(make, peers.ITERATIONS) for name, make in makers.items()},
         "ms/iter.",
     )
-    ours = peers.whole_by_fastfw(dtype)
-    table.add("fastfw, OSFW without memory", lambda: ours, peers.ITERATIONS)
-    for name, (package, dtypes, make) in peers.WHOLE_SIDES.items():
-        why = peers.missing(package)
-        if why is None and dtype not in dtypes:
-            why = f"skipped: {package} works in {dtypes[0]}"
-        if why is None:
-            try:
-                theirs = make(dtype)
-            except (ImportError, RuntimeError) as error:  # what it needs is missing or broken
-                first = str(error).splitlines()[0]
-                why = f"skipped: {package} cannot be used ({first})"
-        if why is None:
-            tolerance = {"float64": 1e-11, "float32": 2e-5}[dtype]
-            np.testing.assert_allclose(theirs(), ours(), rtol=0, atol=tolerance)
-            table.add(name, lambda theirs=theirs: theirs, peers.ITERATIONS)  # type: ignore[misc]
-        else:
-            table.skipped.append((name, why))
-    return table
 
 
 def streamed_table(shape: Shape, dtype: str, limits: Limits) -> Table:
     """Libraries whose job is nearly the same, with what differs."""
     case = Case("orgfw", shape, dtype, rounds=ROUNDS)
-    table = Table(
-        f"not quite the same: learning from a batch, {shape.label}'s shape, {dtype}", "ms/batch"
-    )
-    table.add("fastfw, ORGFW, observe", observing(case), ROUNDS)
-    for name, (package, make) in peers.STREAMED.items():
-        why = peers.missing(package)
-        if why is None:
-            table.add(name, playing(make, case, 1), make(case).share, make.note)
-        else:
-            table.skipped.append((name, why))
-    return table
+    sides = {"fastfw, ORGFW, observe": Entry(partial(observing, case), ROUNDS)}
+    for name, make in peers.STREAMED.items():
+        share = (make.samples or shape.batch_size) / shape.batch_size
+        sides[name] = Entry(partial(playing, make, replace(case, rounds=1)), share, make.note)
+    title = f"not quite the same: learning from a batch, {shape.label}'s shape, {dtype}"
+    return Table(title, sides, "ms/batch")
 
 
 #: name: the table, for limits in the dtype

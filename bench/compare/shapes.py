@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
+
+import numpy as np
 
 from bench.compare.cases import TELLING, Case, Player
 from bench.compare.peers import StackedNumpy
 from bench.compare.pictures import roofline
 from bench.compare.turns import (
-    Limits,
+    Times,
     Work,
     floor,
     limit_lines,
@@ -23,6 +25,7 @@ from bench.compare.turns import (
     take_turns,
 )
 from bench.data import DTYPES, Shape, dataset, pixels
+from bench.tables import Columns
 
 #: (classes, features): few and many of each.
 SIZES = (
@@ -35,67 +38,30 @@ SIZES = (
 )  # fmt: skip
 
 
-class Point(NamedTuple):
-    """Milliseconds per round at a shape: run, and NumPy as written and stacked, with ratios."""
-
-    n_classes: int
-    d: int
-    batch_size: int
-    dtype: str
-    run: float
-    written: float
-    stacked: float
-    ratio_written: float
-    ratio_stacked: float
-    floor: float
-
-    @property
-    def operations(self) -> int:
-        """Of the two products."""
-        return 4 * self.batch_size * self.d * self.n_classes
-
-    @property
-    def intensity(self) -> float:
-        """Operations per byte of the batch."""
-        return self.operations / (self.batch_size * self.d * int(self.dtype[-2:]) / 8)
+SIDES = {
+    "run": running, "written": partial(playing, Player), "stacked": partial(playing, StackedNumpy),
+}  # fmt: skip
+COLUMNS = Columns({
+    "C": ">5", "d": ">8", "B": ">5", " dtype": "<9", "run": ">9.3f", "written": ">9.3f",
+    "stacked": ">9.3f", "written/run": ">12.2f", "stacked/run": ">12.2f", "run/floor": ">10.2f",
+    "": "<12",
+})  # fmt: skip
 
 
-def measure(n_classes: int, d: int, dtype: str, turns: int, limits: Limits) -> Point:
-    """Check that all sides play the same decisions, then let them take turns."""
+def measure(n_classes: int, d: int, dtype: str, turns: int) -> tuple[Case, dict[str, Times]]:
+    """Check that all sides play the same decisions, then let them take turns: ms per round."""
     size = 600 if d * n_classes <= 40_000 else 256 if d < 50_000 else 64
     n = max(4 * size, min(60_000, 8_000_000 // d))
-    shape = Shape(n, d, n_classes, size, 8.0, share=1.0, telling=TELLING)
-    case = Case("orgfw", shape, dtype)
-    ways = [partial(playing, Player), partial(playing, StackedNumpy)]
+    case = Case("orgfw", Shape(n, d, n_classes, size, 8.0, share=1.0, telling=TELLING), dtype)
     for make in (Player, StackedNumpy):
         case.check(make, rounds=4)
     # about 20 ms of NumPy a turn, and at least one round
-    once = seconds(ways[1](case, 10)()) / 10
-    rounds = max(1, min(200, round(0.02 / once)))
-    sides = [way(case, rounds) for way in (running, *ways)]
-    times = [[1e3 * t / rounds for t in own] for own in take_turns(sides, turns)]
+    once = seconds(SIDES["stacked"](replace(case, rounds=10))()) / 10
+    case = replace(case, rounds=max(1, min(200, round(0.02 / once))))
+    times = take_turns({name: make(case) for name, make in SIDES.items()}, turns)
     dataset.cache_clear()
     pixels.cache_clear()
-    ratios = [ratio(own, times[0]) for own in times[1:]]
-    return Point(
-        n_classes, d, size, dtype, *map(statistics.median, times), *ratios, floor(case, limits)
-    )
-
-
-HEADER = (
-    f"{'C':>5} {'d':>7} {'B':>4} {'dtype':<8}{'run':>9}{'written':>9}{'stacked':>9}"
-    f"{'written/run':>12}{'stacked/run':>12}{'run/floor':>10}"
-)
-
-
-def line(p: Point) -> str:
-    """One line of the table; a mark where NumPy is quicker."""
-    slower = min(p.ratio_written, p.ratio_stacked) < 1.0
-    return (
-        f"{p.n_classes:>5} {p.d:>7} {p.batch_size:>4} {p.dtype:<8}{p.run:>9.3f}{p.written:>9.3f}"
-        f"{p.stacked:>9.3f}{p.ratio_written:>12.2f}{p.ratio_stacked:>12.2f}{p.run / p.floor:>10.2f}"
-        f"{'  <- slower' if slower else ''}"
-    )
+    return case, {name: 1e3 * own / case.rounds for name, own in times.items()}
 
 
 def shapes(work: Work) -> Iterator[Any]:
@@ -110,14 +76,20 @@ def shapes(work: Work) -> Iterator[Any]:
     sizes = SIZES if not work.quick else [size for size in SIZES if max(size) < 1000]
     points = []
     limits = {dtype: machine_limits(dtype) for dtype in DTYPES}
-    yield HEADER
+    yield COLUMNS.head
     for dtype, limit in limits.items():
-        for size in sizes:
+        for C, d in sizes:
             try:
-                points.append(measure(*size, dtype, work.turns or 9, limit))
+                case, ms = measure(C, d, dtype, work.turns or 9)
             except AssertionError:  # rounding may decide between vertices that are as good as equal
-                yield f"{size[0]:>5} {size[1]:>7}      {dtype:<8} not timed: decisions differ"
+                yield COLUMNS.line(C, d, "", f" {dtype}", " not timed: decisions differ")
                 continue
-            yield line(points[-1])
+            medians = {name: float(np.median(own)) for name, own in ms.items()}
+            ratios = [ratio(ms[name], ms["run"]) for name in ("written", "stacked")]
+            yield COLUMNS.line(
+                C, d, case.shape.batch_size, f" {dtype}", *medians.values(), *ratios,
+                medians["run"] / floor(case, limit), "  <- slower" if min(ratios) < 1.0 else "",
+            )  # fmt: skip
+            points.append((case, medians))
     yield from limit_lines(limits)
     yield "shapes.png", roofline(points, limits)

@@ -52,7 +52,7 @@ def test_turns_of_all_sides_are_the_same_rounds(name, monkeypatch):
         turns[side] = played[:]
         played.clear()
     assert [len(rounds) for rounds in turns.values()] == [case.before + 2 * case.rounds] * 3
-    assert turns["fastfw-run"] == turns["fastfw-observe"] == turns["numpy"]
+    assert turns["run"] == turns["observe"] == turns["NumPy"]
 
 
 def test_turns_go_on_through_the_same_rows():

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
+from importlib import import_module
 
+import numpy as np
 import pytest
 
 from bench import report
@@ -13,14 +16,11 @@ from bench.data import Shape
 
 
 def test_ratios_are_medians_over_pairs():
-    result = turns.summary(
-        "x", "X", [[1.0, 2.0, 4.0], [2.0, 2.0, 2.0], [5.0, 16.0, 8.0]], floor=0.5
-    )
-    assert (result.run, result.observe, result.numpy) == (2.0, 2.0, 8.0)
-    assert (result.ratio, result.ratio_observe) == (5.0, 4.0)
-    assert (result.quickest, result.ratio_quickest) == (1.0, 5.0)
+    run, observe, numpy = np.array([[1.0, 2.0, 4.0], [2.0, 2.0, 2.0], [5.0, 16.0, 8.0]])
+    times = {"run": run, "observe": observe, "NumPy": numpy}
     wanted = ["x", "8.000", "2.000", "2.000", "5.0", "4.0", "5.0", "2.00"]
-    assert round_times.line(result).split() == wanted
+    assert round_times.line("x", times, 0.5).split() == wanted
+    assert round_times.line("orgfw mnist float64", times).split()[-1] == "5"
 
 
 def test_sides_take_turns_and_only_playing_is_timed():
@@ -33,8 +33,8 @@ def test_sides_take_turns_and_only_playing_is_timed():
 
         return turn
 
-    times = turns.take_turns([side("a"), side("b")], 2)
-    assert [len(t) for t in times] == [2, 2]
+    times = turns.take_turns({"a": side("a"), "b": side("b")}, 2)
+    assert {name: len(own) for name, own in times.items()} == {"a": 2, "b": 2}
     assert [c for c in calls if len(c) == 1] == ["a", "b", "a", "b", "b", "a"]
 
 
@@ -82,7 +82,7 @@ def test_a_page_holds_what_was_printed(tmp_path, capsys, monkeypatch):
     def work(given):
         """What is measured."""
         yield f"{given.turns} turns"
-        yield "speed.png", pictures.bars([turns.summary("x", "X", [[0.5], [0.6], [2.0]])])
+        yield "speed.png", pictures.bars([("X", np.array([2.0]), np.array([0.6]))])
 
     monkeypatch.setattr(report, "handicap", lambda: None)
     monkeypatch.setitem(report.SECTIONS, "speed", report.Section("Speed", work, "Bars"))
@@ -112,8 +112,7 @@ def test_a_page_holds_what_was_printed(tmp_path, capsys, monkeypatch):
     ],
 )
 def test_labels_in_the_picture_do_not_overlap(times):
-    results = [turns.summary("x", "X", [[run], [run], [numpy]]) for numpy, run in times]
-    figure = pictures.bars(results)
+    figure = pictures.bars([("X", *np.array([[numpy], [run]])) for numpy, run in times])
     figure.draw_without_rendering()
     (axes,) = figure.axes
     assert len(axes.texts) == 3 * len(times)
@@ -133,35 +132,33 @@ def test_three_figures(value, text):
 
 
 def test_peers_that_are_missing_are_skipped_with_a_word():
-    assert peers.missing("numpy") is None
-    assert peers.missing("no_such_package") == "skipped: no_such_package is not installed"
-    table = round_times.Table("title", "ms/round", floor=0.5)
-    table.add("ours", lambda: lambda: None, 10)
-    table.skipped.append(("theirs", "skipped: it is not installed"))
-    lines = table.measure(3, clock=iter(range(100)).__next__)
+    sides = {
+        "ours": round_times.Entry(lambda: lambda: lambda: None, 10),
+        "theirs": round_times.Entry(partial(import_module, "no_such_package"), 10),
+    }
+    table = round_times.Table("title", sides, floor=0.5)
+    lines = "\n".join(table.measure(3, clock=iter(range(100)).__next__)).splitlines()
     assert lines[2].split() == ["ours", "100.000", "1.00", "1.00", "200.00"]
-    assert lines[3].split(maxsplit=1) == ["theirs", "skipped: it is not installed"]
+    assert lines[3].split(maxsplit=1) == ["theirs", "skipped: No module named 'no_such_package'"]
+
+
+def check(make, case):
+    try:
+        case.check(make, rounds=12)
+    except ImportError as error:
+        pytest.skip(str(error))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", peers.ROUNDS)
 def test_peers_play_the_same_decisions(name, dtype):
-    package, make = peers.ROUNDS[name]
-    why = peers.missing(package)
-    if why:
-        pytest.skip(why)
     if "compile" in name:
         pytest.skip("its compiler takes a minute; checked before it is timed")
-    shape = Shape(400, 30, 4, 50, 4.0)
-    Case("orgfw", shape, dtype).check(make, rounds=12)
+    check(peers.ROUNDS[name], Case("orgfw", Shape(400, 30, 4, 50, 4.0), dtype))
 
 
 def test_peers_play_the_same_on_the_network():
-    package, make = peers.NETWORK_ROUNDS["PyTorch, eager"]
-    why = peers.missing(package)
-    if why:
-        pytest.skip(why)
-    Case("network", NETWORK, "float64").check(make, rounds=12)
+    check(peers.NETWORK_ROUNDS["PyTorch, eager"], Case("network", NETWORK, "float64"))
 
 
 def test_tables_are_printed(capsys, monkeypatch):

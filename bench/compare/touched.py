@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import pairwise, product
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 import fastfw as fw
-from bench.compare.turns import Side, Turn, Work, take_turns
+from bench.compare.classifiers import sgd, vowpal_lines
+from bench.compare.turns import Side, Turn, Work, all_of, made, take_turns
+from bench.tables import Columns
 from fastfw.sklearn import ProjectionFreeClassifier
 
 #: Nonzeros of a sparse row, and features: few and many.
@@ -39,10 +40,6 @@ def _numbers(n: int, d: int, n_classes: int) -> Rows:
     return rng.standard_normal((n, d)), rng.integers(n_classes, size=n)
 
 
-def _calls(calls: list[Turn]) -> Turn:
-    return lambda: [call() for call in calls]
-
-
 def _running(method: str, rows: Rows, n_classes: int, size: int, rounds: int) -> Side:
     d = rows[0].shape[1]
     learner = getattr(fw, method)(
@@ -61,32 +58,25 @@ def _observing(rows: Rows, n_classes: int, size: int, rounds: int) -> Side:
     d = rows[0].shape[1]
     learner = fw.ORGFW(fw.SoftmaxRegression(d, n_classes), fw.RowL1Ball((n_classes, d), RADIUS))
     parts = [tuple(part[i * size : (i + 1) * size] for part in rows) for i in range(rounds)]
-    return lambda: _calls([partial(learner.observe, part) for part in parts])
+    return lambda: all_of([partial(learner.observe, part) for part in parts])
 
 
 def _partial(model: Any, rows: Rows, n_classes: int) -> Side:
     singles = [(rows[0][[i]], rows[1][[i]]) for i in range(rows[0].shape[0])]
     model.partial_fit(*singles[0], classes=np.arange(n_classes))
-    return lambda: _calls([partial(model.partial_fit, *single) for single in singles])
+    return lambda: all_of([partial(model.partial_fit, *single) for single in singles])
 
 
 def _sgd(rows: Rows, n_classes: int) -> Side:
-    from sklearn.linear_model import SGDClassifier
-
-    return _partial(SGDClassifier("log_loss", penalty="l1", alpha=1e-5), rows, n_classes)
+    return _partial(sgd("l1", 1e-5), rows, n_classes)
 
 
 def _vowpal_wabbit(rows: Rows, n_classes: int) -> Side:
     import vowpalwabbit
 
     model = vowpalwabbit.Workspace(f"--oaa {n_classes} --loss_function logistic -b 22 --quiet")
-    X, y = rows
-    entries = [*map("{}:{:.6g}".format, X.indices, X.data)]
-    lines = [
-        f"{label + 1} | {' '.join(entries[low:high])}"
-        for label, (low, high) in zip(y, pairwise(X.indptr), strict=True)
-    ]
-    return lambda: _calls([partial(model.learn, line) for line in lines])
+    lines = vowpal_lines(*rows)
+    return lambda: all_of([partial(model.learn, line) for line in lines])
 
 
 def touched(work: Work) -> Iterator[Any]:
@@ -100,20 +90,18 @@ def touched(work: Work) -> Iterator[Any]:
     turns = work.turns or (3 if work.quick else 9)
     most = FEATURES[0] if work.quick else FEATURES[-1]
     orgfw = partial(_running, "ORGFW")
+    columns = Columns({"": "<72", "us": ">10.2f", "ratio": ">8.2f"})
 
     def measure(sides: dict[str, Callable[[], Side]], n: int) -> Iterator[str]:
-        made = {}
-        for name, make in sides.items():
-            try:
-                made[name] = make()
-            except ImportError as error:
-                yield f"{name:<64} skipped: {error}"
-        times = [statistics.median(own) for own in take_turns(list(made.values()), turns)]
-        for name, own in zip(made, times, strict=True):
-            yield f"{name:<64}{1e6 * own / n:10.2f}{own / times[0]:8.2f}"
+        there, skipped = made(sides)
+        for name, why in skipped.items():
+            yield columns.line(name, f" {why}")
+        times = {name: np.median(own) for name, own in take_turns(there, turns).items()}
+        for name, own in times.items():
+            yield columns.line(name, 1e6 * own / n, own / next(iter(times.values())))
         yield ""
 
-    yield f"{'':<64}{'us':>10}{'ratio':>8}"
+    yield columns.head
     for method, C, B in product(("ORGFW", "OSFW"), (2, 20), (1, 16)):
         n = 400 // B
         sides = {

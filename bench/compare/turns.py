@@ -8,8 +8,7 @@ machine does meets all alike; each ratio is the median over the turns of the rat
 from __future__ import annotations
 
 import os
-import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from time import thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 
 Turn = Callable[[], Any]
 Side = Callable[[], Turn]
+#: Seconds by turn.
+Times = Any
 #: Bytes per second that can be read, and operations per second.
 Limits = tuple[float, float]
 
@@ -40,48 +41,45 @@ class Work(NamedTuple):
         ValueError
             If a string chooses none.
         """
+        chosen = set()
         for words in self.words:
-            if not any(set(words.split()) <= set(name.split()) for name in named):
+            found = {name for name in named if set(words.split()) <= set(name.split())}
+            if not found:
                 raise ValueError(f"no {words!r} here; there are {', '.join(named)}")
-        return {
-            name: entry
-            for name, entry in named.items()
-            if not self.words or any(set(w.split()) <= set(name.split()) for w in self.words)
-        }
+            chosen |= found
+        return {name: own for name, own in named.items() if not self.words or name in chosen}
 
 
 # --- sides ----------------------------------------------------------------------------------------
 
 
-def _turns(streams: Iterator[Any], ready: Callable[[Any], Turn]) -> Side:
-    """Play the first stream, and return the side that plays one after the other."""
+def _going_on(case: Case, ready: Callable[[Any], Turn]) -> Side:
+    """Play the rounds before the first turn, and return the side that goes on from there."""
+    streams = case.streams()
     ready(next(streams))()
     return lambda: ready(next(streams))
 
 
-def running(case: Case, rounds: int | None = None, before: int | None = None) -> Side:
-    """Rounds of fastfw in compiled code, after `before`; by default the case's own numbers."""
+def all_of(calls: Sequence[Turn]) -> Turn:
+    """A turn of several calls."""
+    return lambda: [call() for call in calls]
+
+
+def running(case: Case) -> Side:
+    """Rounds of fastfw in compiled code."""
     learner = case.learner()
-    return _turns(case.streams(before, rounds), lambda stream: partial(learner.run, stream))
+    return _going_on(case, lambda stream: partial(learner.run, stream))
 
 
-def observing(case: Case, rounds: int | None = None, before: int | None = None) -> Side:
+def observing(case: Case) -> Side:
     """Batches that fastfw observes one by one from Python."""
     learner = case.learner()
-
-    def ready(stream: Any) -> Turn:
-        batches = list(stream)
-        return lambda: [learner.observe(batch) for batch in batches]
-
-    return _turns(case.streams(before, rounds), ready)
+    return _going_on(
+        case, lambda stream: all_of([partial(learner.observe, batch) for batch in stream])
+    )
 
 
-def playing(
-    make: Callable[[Case], Any],
-    case: Case,
-    rounds: int | None = None,
-    before: int | None = None,
-) -> Side:
+def playing(make: Callable[[Case], Any], case: Case) -> Side:
     """Rounds of anything with ``play_round(rows)``, and ``prepare(rows)`` if it needs that."""
     side = make(case)
 
@@ -89,9 +87,20 @@ def playing(
         batches = [batch.rows for batch in stream]
         if hasattr(side, "prepare"):
             side.prepare(batches[0])
-        return lambda: [side.play_round(rows) for rows in batches]
+        return all_of([partial(side.play_round, rows) for rows in batches])
 
-    return _turns(case.streams(before, rounds), ready)
+    return _going_on(case, ready)
+
+
+def made(makers: Mapping[str, Callable[[], Any]]) -> tuple[dict[str, Any], dict[str, str]]:
+    """What can be made, and of the rest why not: something that it needs is missing or broken."""
+    there, skipped = {}, {}
+    for name, make in makers.items():
+        try:
+            there[name] = make()
+        except (ImportError, RuntimeError) as error:
+            skipped[name] = f"skipped: {str(error).splitlines()[0]}"
+    return there, skipped
 
 
 # --- times ----------------------------------------------------------------------------------------
@@ -105,49 +114,23 @@ def seconds(call: Callable[[], Any], clock: Callable[[], float] = thread_time) -
 
 
 def take_turns(
-    sides: Sequence[Side], turns: int, clock: Callable[[], float] = thread_time
-) -> list[list[float]]:
+    sides: Mapping[str, Side], turns: int, clock: Callable[[], float] = thread_time
+) -> dict[str, Times]:
     """Times of each side's turns, the sides taking turns and the order turning round each time."""
-    times: list[list[float]] = [[] for _ in sides]
-    order = list(range(len(sides)))
-    for side in sides:
-        side()()
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    order = list(sides)
+    for name in order:
+        sides[name]()()
     for _ in range(turns):
-        for i in order:
-            times[i].append(seconds(sides[i](), clock))
+        for name in order:
+            times[name].append(seconds(sides[name](), clock))
         order.reverse()
-    return times
+    return {name: np.array(own) for name, own in times.items()}
 
 
-def ratio(times: Sequence[float], to: Sequence[float]) -> float:
+def ratio(times: Times, to: Times) -> float:
     """How many times as long as another side's turns these took."""
-    return statistics.median(a / b for a, b in zip(times, to, strict=True))
-
-
-class Result(NamedTuple):
-    """Milliseconds per round and ratios of one case; the floor is None where there is none."""
-
-    name: str
-    label: str
-    numpy: float
-    run: float
-    observe: float
-    ratio: float
-    ratio_observe: float
-    ratio_quickest: float
-    floor: float | None
-    quickest: float
-
-
-def summary(
-    name: str, label: str, per_round: Sequence[Sequence[float]], floor: float | None = None
-) -> Result:
-    """Medians and ratios of milliseconds per round: those of run, of observe and of NumPy."""
-    ratios = [ratio(per_round[2], times) for times in per_round[:2]]
-    run, observe, numpy = (statistics.median(times) for times in per_round)
-    quickest = min(per_round[0])
-    best = min(per_round[2]) / quickest
-    return Result(name, label, numpy, run, observe, *ratios, best, floor, quickest)
+    return float(np.median(times / to))
 
 
 # --- the machine ----------------------------------------------------------------------------------
@@ -167,9 +150,7 @@ def floor(case: Case, limits: Limits) -> float:
 
     It reads the batch once, or computes the products, whichever takes longer.
     """
-    size = case.shape.batch_size * case.shape.d
-    n_bytes, operations = size * np.dtype(case.dtype).itemsize, 4 * size * case.shape.n_classes
-    return 1e3 * max(n_bytes / limits[0], operations / limits[1])
+    return 1e3 * max(case.batch_bytes / limits[0], case.operations / limits[1])
 
 
 def limit_lines(limits: dict[str, Limits]) -> list[str]:

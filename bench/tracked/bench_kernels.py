@@ -33,7 +33,6 @@ NO_TAIL = np.empty(0)
 class Batches:
     """Features, and batches one after the other, as in a run: none is still in the caches."""
 
-    timeout = 600
     params = (list(work.DTYPES),)
     param_names = ("dtype",)
     shape = "mnist"
@@ -182,7 +181,6 @@ class Logistic(Batches):
 class Softmax:
     """Probabilities and residuals of 64 samples, a block."""
 
-    timeout = 600
     params = (list(work.DTYPES),)
     param_names = ("dtype",)
 
@@ -272,7 +270,6 @@ class Leaders:
 
     params = (["uniform", "gaussian", "exponential", "gumbel"], list(work.DTYPES))
     param_names = ("noise", "dtype")
-    timeout = 600
     learners = 20
 
     def setup(self, noise, dtype):
@@ -319,7 +316,6 @@ class Leaders:
 class Draws:
     """Numbers that are functions of where they are used: noise, sub-batches, mini-batches."""
 
-    timeout = 600
     count = 10_000
 
     def setup(self):
@@ -359,7 +355,6 @@ class Draws:
 class Decoded:
     """Bytes decoded into floats at once."""
 
-    timeout = 600
     params = (list(work.DTYPES),)
     param_names = ("dtype",)
 

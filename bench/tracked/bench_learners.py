@@ -20,7 +20,6 @@ FEATURES = ["float64", "float32", "uint8 float64"]
 class Rounds:
     """Rounds that go on, and grow in OFW and OAW: every repetition begins with a new learner."""
 
-    timeout = 600
     number = 1
     repeat = (3, 10, 5.0)
     warmup_time = 0.0
@@ -195,7 +194,6 @@ class Offline:
 
     params = (list(work.OFFLINE), ["softmax", "network"], list(work.DTYPES))
     param_names = ("method", "problem", "dtype")
-    timeout = 600
     shape = "small-batch"
     iterations = 200
 
@@ -225,7 +223,6 @@ class OwnFunction:
 
     params = (["L1Ball", "Simplex"],)
     param_names = ("set",)
-    timeout = 600
     d = 200
 
     def setup(self, name):
@@ -266,7 +263,6 @@ class Memory:
 
     params = (["MORGFW", "OFW", "ORGFW"],)
     param_names = ("method",)
-    timeout = 600
     rounds = 400
 
     def setup_cache(self):
@@ -274,8 +270,6 @@ class Memory:
         for method in self.params[0]:
             self.setup(method)
             self.play(method)
-
-    setup_cache.timeout = 600
 
     def setup(self, method):
         if method == "MORGFW":
@@ -327,7 +321,6 @@ class Specialisations:
 
     params = (list(work.METHODS),)
     param_names = ("method",)
-    timeout = 600
 
     def track_compiled_signatures(self, method):
         from fastfw.kernels import _jit

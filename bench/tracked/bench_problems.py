@@ -24,7 +24,6 @@ class Gradients:
         ["float64", "float32", "uint8 float64", "csr float64", "csr float32", "network float64"],
     )
     param_names = ("features",)
-    timeout = 600
     shape = "cifar10"
 
     def setup(self, features):
@@ -74,7 +73,6 @@ class Oracles:
 
     params = (list(SETS),)
     param_names = ("set",)
-    timeout = 600
 
     def setup(self, name):
         self.set = SETS[name]()
@@ -108,7 +106,6 @@ class BaseLearners:
 
     params = (["FTPL", "OGD", "RFTL"],)
     param_names = ("method",)
-    timeout = 600
     rounds = 50
 
     def setup(self, name):
@@ -155,7 +152,6 @@ class BestFixedDecision:
 
     params = (["softmax", "least squares"],)
     param_names = ("problem",)
-    timeout = 600
     n, d, n_classes = 1800, 64, 10
 
     def setup(self, name):
@@ -206,8 +202,6 @@ def _squares(x, X, y):
 class Traces:
     """The Frank-Wolfe gap of a decision, and the regret of a run."""
 
-    timeout = 600
-
     def setup(self):
         self.problem, self.ball = work.problem_and_ball("mnist")
         self.stream = work.stream("mnist", "float64", 20)
@@ -242,7 +236,6 @@ class DataSets:
 
     params = (["mnist", "cifar10"], [*work.DTYPES, "uint8"])
     param_names = ("files", "dtype")
-    timeout = 600
     n = 5_000
 
     def setup(self, name, dtype):
@@ -279,7 +272,6 @@ class Classifier:
 
     params = (["float64", "csr float64"],)
     param_names = ("features",)
-    timeout = 600
 
     def setup(self, features):
         try:

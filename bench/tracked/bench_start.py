@@ -56,7 +56,6 @@ class FirstCall:
 
     params = (list(CALLS),)
     param_names = ("call",)
-    timeout = 600
 
     def setup_cache(self):
         """Compile once per call, each into an empty folder, which asv keeps for this commit."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 import fastfw as fw
+from fastfw.experiments.methods import NETWORK_PRESETS, PRESETS, find_methods
 from fastfw.learners import TABLE
 
 sys.path.extend(str(Path(__file__).resolve().parents[2] / folder) for folder in ("tests", ""))
@@ -33,8 +34,6 @@ SHAPES = {
 HIDDEN, HIDDEN_RADIUS = 10, 10.0
 #: Nodes in a row of the grid whose paths are a feasible set.
 SIDE = 30
-#: Base learners of MORGFW and of MetaFrankWolfe.
-INNER_STEPS = {"MORGFW": 100, "MetaFrankWolfe": 1000}
 #: What differences are never reported to be smaller than: as good as equal.
 ROUNDING = {"float64": 1e-11, "float32": 1e-4}
 #: Rounds in which figures of correctness are found.
@@ -92,10 +91,7 @@ def network_and_balls(shape):
 
 def grid():
     """Paths through a grid of nodes, to the right and down."""
-    side = SIDE
-    edges = [(side * i + j, side * i + j + 1) for i in range(side) for j in range(side - 1)]
-    edges += [(side * i + j, side * (i + 1) + j) for i in range(side - 1) for j in range(side)]
-    return fw.FlowPolytope(edges, 0, side * side - 1)
+    return synthetic.grid(SIDE)
 
 
 class Method(NamedTuple):
@@ -109,51 +105,41 @@ class Method(NamedTuple):
     before: int = 20
 
 
-def _schedules(step, momentum=None):
-    """Schedules by constants of the paper's experiments."""
-    schedules = {"step": fw.power_schedule(*step)}
-    if momentum is not None:
-        schedules["momentum"] = fw.power_schedule(*momentum)
-    return schedules
+def _method(
+    name, turn=50, stream=stream, before=20, presets=PRESETS["mnist-stochastic"], **options
+):
+    """A method of the table with constants of the paper's experiments."""
+    (row,), constants = find_methods([name]), presets[name]
+    options["step"] = fw.power_schedule(*constants.step)
+    if row.momentum:
+        options["momentum"] = fw.power_schedule(*constants.momentum)
+    if row.meta:
+        options["base"] = fw.FTPL(scale=constants.scale)
+    elif row.scale:
+        options["scale"] = constants.scale
+    return Method(getattr(fw, row.learner), options, turn, stream, before)
 
 
-_RECURSIVE = _schedules((1.0, 1.0), (1.0, 2 / 3))
-_PAST = _schedules((0.5, 2 / 3))
-_MORGFW = {
-    "rounds": 100,
-    "inner_steps": INNER_STEPS["MORGFW"],
-    "base": fw.FTPL(scale=100.0),
-    **_schedules((1.0, 1.0), (2.0, 1 / 2)),
-}
-_META = {
-    "rounds": 100,
-    "inner_steps": INNER_STEPS["MetaFrankWolfe"],
-    "base": fw.FTPL(scale=20.0),
-    **_schedules((1.0, 1.0), (4.0, 1 / 2)),
-}
-#: Online methods on softmax regression. ROFW and those of Algorithm 2 are for any batches, and get
-#: them sorted by label; OFW is for both.
+def _meta(name, before, **options):
+    """A meta method, with batches sorted by label."""
+    presets = PRESETS["mnist-adversarial"]
+    return _method(name, 5, sorted_stream, before, presets, rounds=100, **options)
+
+
+#: Online methods on softmax regression. RegularizedOFW and those of Algorithm 2 are for any
+#: batches, and get them sorted by label; OFW is for both.
 METHODS = {
-    "ORGFW": Method(fw.ORGFW, _RECURSIVE),
-    "OSFW": Method(fw.OSFW, _RECURSIVE),
-    "OFW": Method(fw.OFW, _PAST, 5),
-    "OFW, sorted": Method(fw.OFW, _PAST, 5, sorted_stream, 10),
-    "OAW": Method(fw.OAW, _PAST, 5),
-    "RegularizedOFW": Method(
-        fw.RegularizedOFW, {"rounds": 400, "scale": 1e4, **_schedules((1.0, 1.0))}, 20,
-        sorted_stream, 10,
-    ),
-    "MORGFW, sub-batches": Method(
-        fw.MORGFW, {"sub_batch_size": 4, **_MORGFW}, 5, sorted_stream, 10
-    ),
-    "MORGFW, whole batches": Method(fw.MORGFW, _MORGFW, 5, sorted_stream, 10),
-    "MetaFrankWolfe, sub-batches": Method(
-        fw.MetaFrankWolfe, {"sub_batch_size": 4, **_META}, 5, sorted_stream, 3
-    ),
-    "MetaFrankWolfe, whole batches": Method(
-        fw.MetaFrankWolfe, {**_META, "inner_steps": INNER_STEPS["MORGFW"]}, 5, sorted_stream, 10
-    ),
-}  # fmt: skip
+    "ORGFW": _method("orgfw"),
+    "OSFW": _method("osfw"),
+    "OFW": _method("ofw", 5),
+    "OFW, sorted": _method("ofw", 5, sorted_stream, 10),
+    "OAW": _method("oaw", 5),
+    "RegularizedOFW": _method("regularized-ofw", 20, sorted_stream, 10, rounds=400),
+    "MORGFW, sub-batches": _meta("morgfw", 10, inner_steps=100, sub_batch_size=4),
+    "MORGFW, whole batches": _meta("morgfw", 10, inner_steps=100),
+    "MetaFrankWolfe, sub-batches": _meta("metafw", 3, inner_steps=1000, sub_batch_size=4),
+    "MetaFrankWolfe, whole batches": _meta("metafw", 10, inner_steps=100),
+}
 _LISTED = {own.kind for own in METHODS.values()}
 METHODS |= {  # with compiled rounds too, as theory has them
     row.label: Method(getattr(fw, row.learner), dict(row.options))
@@ -163,18 +149,14 @@ METHODS |= {  # with compiled rounds too, as theory has them
 }
 #: Those of `METHODS` that are also timed with two threads: one for each way of sharing.
 THREADED = ("ORGFW", "OFW", "OAW", "RegularizedOFW", "MORGFW, sub-batches")
-#: Online methods on the network; its rounds are short.
+#: Online methods on the network; its rounds are short, but for those that play the past again.
+_NETWORK = {"before": 200, "presets": NETWORK_PRESETS["mnist"]}
 NETWORK_METHODS = {
-    "ORGFW": Method(fw.ORGFW, _schedules((2.0, 1.0), (0.25, 1 / 2)), 500, before=200),
-    "OSFW": Method(fw.OSFW, _schedules((1.0, 1.0), (0.1, 1 / 2)), 500, before=200),
-    "RegularizedOFW": Method(
-        fw.RegularizedOFW,
-        {"rounds": 1000, "scale": 1e3, **_schedules((0.1, 2 / 3))},
-        500,
-        before=200,
-    ),
-    "OFW": Method(fw.OFW, _schedules((1.0, 1.0)), 10, before=200),
-    "OAW": Method(fw.OAW, _schedules((1.0, 1.0)), 10, before=200),
+    "ORGFW": _method("orgfw", 500, **_NETWORK),
+    "OSFW": _method("osfw", 500, **_NETWORK),
+    "RegularizedOFW": _method("regularized-ofw", 500, **_NETWORK, rounds=1000),
+    "OFW": _method("ofw", 10, **_NETWORK),
+    "OAW": _method("oaw", 10, **_NETWORK),
 }
 #: Offline methods: class and step size.
 OFFLINE = {"SVRF": (fw.SVRF, 2.5e-3), "SpiderFW": (fw.SpiderFW, 2e-3)}
