@@ -81,7 +81,7 @@ class ProjectionFreeClassifier(ClassifierMixin, ProjectionFree):  # type: ignore
     ----------
     method : str
         The learner: "orgfw" for `fastfw.ORGFW`, "regularized_ofw" for `fastfw.RegularizedOFW` and
-        so on, of those that have a `step` and call the oracle once a round; the error for any other
+        so on, of those that take steps and call the oracle once a round; the error for any other
         name lists them.
     radius : float or "auto"
         r. "auto" tries 1, 2, 5, 10, 20, ..., 1000 in this order, each with a tenth of the epochs,
