@@ -7,7 +7,7 @@ import fastfw as fw
 import reference as ref
 from fastfw.learners._active import ActiveSet
 from history_cases import SCHEDULES, SHAPES, all_rounds, assert_follows, case, pieces
-from learner_cases import RADIUS, C, D, engines, problem_and_ball
+from learner_cases import RADIUS, C, D, engines, problem_and_ball, saved_goes_on
 from sizes import sized
 
 STEP = SCHEDULES["paper"]
@@ -121,3 +121,11 @@ def test_weights_do_not_fall_below_zero():
         found = ActiveSet({b"a": w}, 1.0 - w)
         found.step_away(b"a", np.nextafter(found.largest_step(b"a"), 0.0))
         assert found.weights.get(b"a", 1.0) > 0.0
+
+
+def test_an_active_vertex_at_the_first_entry_of_the_biases_is_read_again(tmp_path):
+    problem = fw.OneHiddenLayer(n_features=4, n_hidden=1, n_classes=3)
+    X, y = np.random.default_rng(0).random((8, 4)), np.arange(8) % 3
+    learner = fw.OAW(problem, problem.l1_balls())
+    learner.observe((X, y))
+    assert saved_goes_on(learner, (X, y), tmp_path).engine == "fused"

@@ -151,6 +151,22 @@ def test_batches_may_be_reused_by_their_owner(method, engine):
     assert same(learner.play(), wanted.decision)
 
 
+@pytest.mark.parametrize("make", [copy.copy, copy.deepcopy])
+@both
+def test_a_copy_keeps_its_own_batches(method, make):
+    problem, ball = problem_and_ball()
+    X, y = make_data()
+    batches = [(X[i : i + 4], y[i : i + 4]) for i in range(0, 24, 4)]
+    learner, other = method(problem, ball), method(problem, ball)
+    for batch in batches[:3]:
+        learner.observe(batch), other.observe(batch)
+    twin = make(learner)
+    learner.observe(batches[3]), other.observe(batches[3])
+    twin.observe(batches[4])
+    learner.observe(batches[5]), other.observe(batches[5])
+    assert learner.play().tobytes() == other.play().tobytes()
+
+
 @both
 @engines
 def test_batches_from_everywhere(method, engine):

@@ -191,6 +191,29 @@ def forks(test):
     )
 
 
+def test_who_looks_waits_for_a_round_that_is_played_in_its_turn():
+    begun, ends, looked = threading.Event(), threading.Event(), threading.Event()
+
+    def step(t):
+        begun.set()
+        ends.wait()
+        return 0.5
+
+    problem, ball = problem_and_ball()
+    learner = fw.OSFW(problem, ball, step=step)
+    batch = next(iter(make_stream(rounds=1)))
+    playing = threading.Thread(target=learner.run, args=([(batch.X, batch.y)],))
+    looking = threading.Thread(target=lambda: (learner.play(), looked.set()))
+    playing.start()
+    begun.wait()
+    looking.start()
+    early = looked.wait(0.2)
+    ends.set()
+    playing.join(), looking.join()
+    assert not early
+    assert learner.t == 2
+
+
 @forks
 def test_locks_are_free_after_a_fork():
     learner = make(METHODS["ORGFW"])
