@@ -53,6 +53,7 @@ from fastfw.experiments.methods import (
     find_methods,
 )
 from fastfw.learners import TABLE
+from fastfw.learners._method import SUB_BATCH
 
 __all__ = ["main"]
 
@@ -280,6 +281,7 @@ def _compare(options: argparse.Namespace) -> int:
             ("--preset", options.preset is not None),
             ("--inner-steps", options.inner_steps is not None),
             ("--bounds", options.bounds),
+            ("--sub-batch-size", options.sub_batch_size != SUB_BATCH),
         ):
             if given:
                 raise UsageError(f"argument {name.split()[0]}: {name} is not for --problem network")
@@ -308,8 +310,13 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _unfit(options: argparse.Namespace, methods: Sequence[Method]) -> list[str]:
     """Refuse options that no method takes; return notes on those that some do not take."""
-    for option, kind in (("step", "step"), ("momentum", "momentum"), ("inner_steps", "meta")):
-        given = getattr(options, option, None) is not None
+    for option, kind, usual in (
+        ("step", "step", None),
+        ("momentum", "momentum", None),
+        ("inner_steps", "meta", None),
+        ("sub_batch_size", "meta", SUB_BATCH),
+    ):
+        given = getattr(options, option, usual) != usual
         if given and not any(getattr(method, kind) and not method.offline for method in methods):
             raise UsageError(
                 f"argument --{option.replace('_', '-')}: it is not for "
@@ -360,6 +367,8 @@ def _tune(options: argparse.Namespace) -> int:
             f"argument --method: {', '.join(options.method)} given, one method is wanted, of "
             f"{', '.join(method.name for method in METHODS)}"
         )
+    if options.scale and options.eta:
+        raise UsageError("argument --eta: it is the former name of --scale; give one of them")
     return _run(
         options,
         "grid_search",

@@ -29,7 +29,13 @@ __all__ = ["FunctionProblem", "problem_from_function", "what_is_not_finite"]
 
 
 class FunctionProblem:
-    """A problem whose loss and gradient come from a function; see `problem_from_function`."""
+    """A problem whose loss and gradient come from a function; see `problem_from_function`.
+
+    Parameters
+    ----------
+    loss_and_gradient, shape, reduction
+        As there, where they are checked.
+    """
 
     def __init__(
         self, loss_and_gradient: Callable[..., Any], shape: tuple[int, ...], reduction: str

@@ -167,7 +167,8 @@ def load(
         raise ValueError(f"dtype must be float64 or float32 for a file, but it is uint8: {name}")
     if has_ending or isinstance(name_or_path, os.PathLike):
         if not path.is_file():
-            raise FileNotFoundError(f"{path}: there is no such file")
+            wrong = "it is a folder, not a file" if path.is_dir() else "there is no such file"
+            raise FileNotFoundError(f"{path}: {wrong}")
         if is_table:
             train, test = table.read_table(path, label, wanted), None
         else:

@@ -458,6 +458,13 @@ def _warn(outcome: Outcome, tol: float, limits: Limits, time_limit: float | None
 class RegretCurve(np.ndarray[Any, np.dtype[np.float64]]):
     """Cumulative regret by round, an ndarray of shape (T,) with bounds.
 
+    Parameters
+    ----------
+    values : array_like, shape (T,)
+        The curve.
+    margin : array_like, shape (T,) or ()
+        How far its upper bound is above it.
+
     Attributes
     ----------
     lower, upper : ndarray, shape (T,)

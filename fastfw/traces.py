@@ -44,8 +44,21 @@ def frank_wolfe_gap(problem: Any, set: Any, x: npt.ArrayLike, batch: Any) -> flo
 
     .. math:: \max_{v \in M} \langle \nabla f(x), x - v \rangle
 
-    (equation (4) of the paper), for the data of a batch, such as a whole `Dataset` or a pair.
-    For a convex f it bounds f(x) less its minimum.
+    (equation (4) of the paper). For a convex f it bounds f(x) less its minimum.
+
+    Parameters
+    ----------
+    problem, set : problem, feasible set
+        Of f and M.
+    x : array_like
+        The point, of the set's shape.
+    batch : batch, Dataset or pair
+        The data of f.
+
+    Returns
+    -------
+    float
+        The gap, in the unit of the loss.
 
     Examples
     --------

@@ -410,6 +410,15 @@ def test_a_stream_that_fails_restores_the_learner(engine, tmp_path):
     with pytest.raises(TypeError):
         learner.run(3)
     assert snapshot(learner, tmp_path / "learner.npz") == before
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    with pytest.raises(FileNotFoundError):
+        learner.run(
+            batches[1:],
+            checkpoint=folder / "last",
+            callback=lambda t, *_: t == 3 and folder.rmdir(),
+        )
+    assert snapshot(learner, tmp_path / "learner.npz") == before
 
 
 @engines

@@ -160,6 +160,8 @@ def test_arguments_of_load_are_blamed_for_what_they_do(tmp_path):
         ValueError, match=r"ORGFW.load takes .*, but not engine, which the file says"
     ):
         fw.ORGFW.load(path, engine="steps")
+    with pytest.raises(ValueError, match=r"but not average, which the file says"):
+        fw.ORGFW.load(path, average=False)
     with pytest.raises(ValueError, match=r"load takes problem, set, step, .*, but not lr$"):
         fw.ORGFW.load(path, lr=0.1)
     for given in ({"problem": 3}, {"set": fw.RowL1Ball((2, 2), 1.0)}, {"step": "long"}):

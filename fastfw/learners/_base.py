@@ -302,6 +302,7 @@ class OnlineLearner(Learner):
             self._engine = self._engine.copy()
         try:
             result = play_stream(self, stream, keep, wishes)
+            wishes.save(self)
         except BaseException as error:
             if restores:
                 self._t, self._dtype, self._engine, self._played, self._fused, self._shares = saved
@@ -310,7 +311,6 @@ class OnlineLearner(Learner):
                     error.add_note(f"The learner keeps its rounds and is in round {self._t}.")
                 wishes.save(self)
             raise
-        wishes.save(self)
         return result
 
     def __repr__(self) -> str:

@@ -23,6 +23,7 @@ from fastfw.learners._oracles import evaluate, slope
 from fastfw.learners._past import Past, Samples
 from fastfw.learners.compiled import PAST
 from fastfw.problems import Classification, Rows, all_rows
+from fastfw.schedules import power_schedule
 from fastfw.streams import Batch, Dataset
 
 __all__ = ["FusedPast", "HistoryLearner"]
@@ -48,6 +49,31 @@ class HistoryLearner(OnlineLearner):
             *("vertices", "weights"),
         )
     )
+
+    def __init__(
+        self,
+        problem: Any,
+        set: Any,
+        *,
+        step: object = None,
+        start: npt.ArrayLike | None = None,
+        seed: int | tuple[int, ...] = 0,
+        engine: str = "fused",
+        dtype: npt.DTypeLike | None = None,
+        init: str | None = None,
+        threads: int | None = None,
+    ) -> None:
+        super().__init__(
+            problem,
+            set,
+            schedules={"step": power_schedule(2.0, 1.0) if step is None else step},
+            start=start,
+            seed=seed,
+            engine=engine,
+            dtype=dtype,
+            init=init,
+            threads=threads,
+        )
 
     def _first_state(self, start: FloatArray) -> dict[str, Any]:
         return {"x": start, "past": Past()}

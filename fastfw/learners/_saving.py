@@ -93,7 +93,7 @@ def load(
     schedules: dict[str, object],
 ) -> Any:
     """Read a learner from a file, checking everything that is in it."""
-    fixed = {"start", "init", "seed", "engine", "dtype"}  # as the file has them
+    fixed = {"start", "init", "seed", "engine", "dtype", "average"}  # as the file has them
     takes = [name for name in inspect.signature(cls).parameters if name not in fixed]
     for name in schedules:
         if name not in takes:

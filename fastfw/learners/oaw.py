@@ -6,14 +6,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fastfw._checks import FloatArray
 from fastfw.learners._active import ActiveSet, FusedAway
 from fastfw.learners._engines import Engine, StepsEngine
 from fastfw.learners._history import HistoryLearner
 from fastfw.learners._oracles import toward, vertex
-from fastfw.schedules import Schedules, power_schedule
+from fastfw.schedules import Schedules
 from fastfw.sets import ConvexSet
 from fastfw.sets._vertex import decode, encode
 
@@ -67,31 +66,6 @@ class OAW(HistoryLearner):
     >>> bool(result.losses[-20:].mean() < result.losses[0])
     True
     """
-
-    def __init__(
-        self,
-        problem: Any,
-        set: Any,
-        *,
-        step: object = None,
-        start: npt.ArrayLike | None = None,
-        seed: int | tuple[int, ...] = 0,
-        engine: str = "fused",
-        dtype: npt.DTypeLike | None = None,
-        init: str | None = None,
-        threads: int | None = None,
-    ) -> None:
-        super().__init__(
-            problem,
-            set,
-            schedules={"step": power_schedule(2.0, 1.0) if step is None else step},
-            start=start,
-            seed=seed,
-            engine=engine,
-            dtype=dtype,
-            init=init,
-            threads=threads,
-        )
 
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
         x, active = state["x"], ActiveSet.of(state)

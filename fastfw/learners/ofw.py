@@ -5,13 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import numpy.typing as npt
-
 from fastfw._checks import FloatArray
 from fastfw.learners._engines import Engine
 from fastfw.learners._history import FusedPast, HistoryLearner
 from fastfw.learners._oracles import toward, vertex
-from fastfw.schedules import power_schedule
 
 __all__ = ["OFW"]
 
@@ -67,31 +64,6 @@ class OFW(HistoryLearner):
     >>> result.gradient_evaluations   # 2 + 4 + ... + 200
     10100
     """
-
-    def __init__(
-        self,
-        problem: Any,
-        set: Any,
-        *,
-        step: object = None,
-        start: npt.ArrayLike | None = None,
-        seed: int | tuple[int, ...] = 0,
-        engine: str = "fused",
-        dtype: npt.DTypeLike | None = None,
-        init: str | None = None,
-        threads: int | None = None,
-    ) -> None:
-        super().__init__(
-            problem,
-            set,
-            schedules={"step": power_schedule(2.0, 1.0) if step is None else step},
-            start=start,
-            seed=seed,
-            engine=engine,
-            dtype=dtype,
-            init=init,
-            threads=threads,
-        )
 
     def _round(self, t: int, batch: Any, state: dict[str, Any]) -> tuple[float, dict[str, Any]]:
         eta = self._schedule("step", t)

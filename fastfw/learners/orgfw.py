@@ -43,7 +43,8 @@ class ORGFW(RecursiveLearner):
         "fused" plays rounds in compiled code where it exists (softmax regression, a network with
         one hidden layer and functions that Numba compiled, on sets made of rows, such as
         `RowL1Ball` and `Simplex`, a `CompiledSet`, and products of them) and otherwise falls back
-        to "steps": the same algorithm composed of oracle calls. Both agree to rounding.
+        to "steps": the same algorithm composed of oracle calls. Both agree to rounding; where
+        vertices tie, as in the last layer of a network with two classes, rounding decides.
         `EngineWarning` says so where one might think otherwise. "dask" plays the rounds of a Dask
         array on the workers of the cluster whose client is Dask's scheduler, which keep the rows;
         all others as "steps". With "fused" that is what a learner does from its first round on

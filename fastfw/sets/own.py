@@ -37,8 +37,8 @@ class CompiledSet:
     entries : int
         The most nonzero entries of a vertex, of one row: the length of `index` and `value`. With
         too few, a function that fills the places there are is the oracle of a smaller set. Compiled
-        rounds do not see writing beyond them, which spoils other memory; `lmo`, and the constructor
-        for a dozen directions, do.
+        rounds do not see writing beyond them, which spoils other memory, nor a place written twice;
+        `lmo`, and the constructor for a dozen directions, do.
     diameter : float
         Largest Euclidean distance of two points, of all rows together, or more.
 
