@@ -313,6 +313,7 @@ def _unfit(options: argparse.Namespace, methods: Sequence[Method]) -> list[str]:
     for option, kind, usual in (
         ("step", "step", None),
         ("momentum", "momentum", None),
+        ("scale", "scale", None),
         ("inner_steps", "meta", None),
         ("sub_batch_size", "meta", SUB_BATCH),
     ):
@@ -369,6 +370,7 @@ def _tune(options: argparse.Namespace) -> int:
         )
     if options.scale and options.eta:
         raise UsageError("argument --eta: it is the former name of --scale; give one of them")
+    _unfit(options, find_methods(options.method))
     return _run(
         options,
         "grid_search",
