@@ -534,7 +534,7 @@ def test_no_damage_raises_anything_else(kind, own, data):
 def test_a_path_that_leads_nowhere(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nowhere\.npz: there is no such file"):
         datasets.load(tmp_path / "nowhere.npz")
-    with pytest.raises(FileNotFoundError, match="there is no such file"):
+    with pytest.raises(FileNotFoundError, match="it is a folder, not a file"):
         datasets.load(tmp_path)
 
 
