@@ -33,7 +33,10 @@ def _row_length(d: int, itemsize: int) -> int:
 
 
 def copied(a: npt.NDArray[Any], dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
-    """Return a C-contiguous copy; in large ones zeros that nobody wrote take no memory either."""
+    """Return a C-contiguous copy, or an empty array itself.
+
+    In large copies zeros that nobody wrote take no memory either.
+    """
     if not a.size and dtype is None:
         return a
     if a.size < _LARGE or a.any():
